@@ -19,7 +19,7 @@ from dpbayes_sklearn._presenting import wrapped_log
 from dpbayes_sklearn.base.published import from_json
 from dpbayes_sklearn.command_line.demonstration import main as demonstration
 from dpbayes_sklearn.command_line.files import (
-    NUMBERS,
+    UNBOUNDED_NUMBERS,
     DataFile,
     FileError,
     Form,
@@ -44,7 +44,7 @@ from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
 
-_LEAST_ROOM = 2**16  # Bytes reserved for any model.
+_LEAST_ROOM = 2**16  # This many bytes are reserved for any model.
 # Bytes reserved for a number: one of 20 characters may be in a model several times.
 _BYTES_EACH = 256
 _AUTO_BINS = 32  # n_bins="auto" makes no more bins than this.
@@ -84,7 +84,9 @@ def fit(options: Namespace) -> None:
         if options.delta:
             model.set_params(delta=options.delta)
         model.set_params(privacy_unit=_unit(options), max_weight=options.max_weight)
-        weights = None if options.weights is None else file.column(options.weights, NUMBERS)
+        weights = (
+            None if options.weights is None else file.column(options.weights, UNBOUNDED_NUMBERS)
+        )
         groups = _groups(options, file)
         out.write(model.fit(X, y, groups=groups, sample_weight=weights).to_json())
     print(f"{model.guarantee_}\nWrote {options.out}.")
@@ -291,7 +293,8 @@ def _write(path: Path | None, names: Sequence[str], rows: Iterable[Iterable[Any]
 
 
 _PROGRAM = "python -m dpbayes_sklearn"
-_ERRORS = (FileError, BudgetError, LedgerError, ValueError, TypeError, OSError)
+# A command that raises one of these prints its message, without a traceback.
+_SHOWN_ERRORS = (FileError, BudgetError, LedgerError, ValueError, TypeError, OSError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -309,7 +312,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         except BrokenPipeError:  # the reader, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except _ERRORS as error:
+        except _SHOWN_ERRORS as error:
             print(f"{_PROGRAM} {given[0]}: error: {_one_line(error)}", file=sys.stderr)
             return 2
     return 0

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from sklearn.utils import check_scalar
 
-_WIDTH = 98  # Characters in a line of a terminal.
+_LINE_WIDTH = 98  # A line of a terminal has this many characters.
 _LOGGER = logging.getLogger("dpbayes_sklearn")
 
 Withheld = list[tuple[type[Warning], str]]
@@ -81,7 +81,7 @@ def silence() -> Iterator[Withheld]:
 
 class _Wrapped(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return textwrap.fill(super().format(record), _WIDTH, subsequent_indent="  ")
+        return textwrap.fill(super().format(record), _LINE_WIDTH, subsequent_indent="  ")
 
 
 @contextmanager
@@ -145,7 +145,8 @@ def progress(
     yield from steps
 
 
-QUIET = "dpbayes-quiet"
+QUIET = "dpbayes-quiet"  # The CSS class of secondary text.
+# The colour of a card's border, by how well the guarantee protects.
 ACCENTS = {"good": "#1f9e89", "weak": "#d98a1f", "bad": "#d1495b"}
 
 STYLE = """
@@ -286,7 +287,7 @@ if TYPE_CHECKING:
 
 # colour-blind-safe palette, on white and on black
 COLOURS = ("#2f7fc1", "#e08a1e", "#1f9e89", "#c75d9b", "#8a6fd1", "#7d8794")
-MARKERS = ("o", "s", "^", "D", "v", "P")
+MARKERS = ("o", "s", "^", "D", "v", "P")  # The markers of curves, in the order of their colours.
 
 
 def check_matplotlib(caller: str) -> None:

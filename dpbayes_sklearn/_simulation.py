@@ -30,8 +30,8 @@ from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 
-_REPEATS = 40  # Simulated data sets.
-_FEW_REPEATS = 12  # Simulated data sets of a median.
+_REPEATS = 40  # This many data sets are simulated.
+_FEW_REPEATS = 12  # This many data sets are simulated where a median suffices.
 _NOISES = 40_000  # At least this many noises of counts are drawn.
 
 
@@ -108,13 +108,15 @@ class NetworkSimulation(Simulation):
 
 
 _LOG_ODDS = 1.5  # Standard deviation of simulated log odds: an area under the curve of about 0.8.
-_LEAST_CORRELATION = 0.05  # Of private and exact log odds; below, there is nothing but noise.
-_SOME_RECORDS = 4000  # Of every data set, whose log odds are compared.
-_EXPLAINED = 0.5  # Share of the target's variance that simulated features explain.
-_EVEN = 12**-0.5  # Standard deviation of uniform values, in widths of their bounds.
-_NARROW = 0.01  # The same, of columns that fill little of their bounds.
+# If private and exact log odds correlate less, there is nothing but noise.
+_LEAST_CORRELATION = 0.05
+_SOME_RECORDS = 4000  # Log odds are compared for this many records of a data set.
+_EXPLAINED = 0.5  # Simulated features explain this share of the target's variance.
+_UNIFORM_SD = 12**-0.5  # Standard deviation of a uniform variable, in widths of its range.
+# Standard deviation of columns that fill little of their bounds, in the same unit.
+_NARROW_SD = 0.01
 # From this standard deviation on, values are simulated as uniform, not as normal.
-_NEARLY_EVEN = 0.22
+_NEARLY_UNIFORM_SD = 0.22
 
 
 @dataclass(frozen=True)
@@ -203,9 +205,9 @@ def extremes(schema: Schema) -> tuple[Spread, Spread]:
             others = max(domain.n_values - 1, 1)
             narrow[str(name)] = [0.99 / others] * (domain.n_values - 1) + [0.01]
         else:
-            narrow[str(name)] = _NARROW * (domain.high - domain.low)
+            narrow[str(name)] = _NARROW_SD * (domain.high - domain.low)
     target = schema.target_bounds
-    return Spread(_EVEN, target=0.05), Spread(narrow, target=0.2 * (target.high - target.low))
+    return Spread(_UNIFORM_SD, target=0.05), Spread(narrow, target=0.2 * (target.high - target.low))
 
 
 class _Columns(Simulation):
@@ -238,7 +240,7 @@ class _Columns(Simulation):
     def _number(self, z: FloatArray, domain: Interval, sd: float) -> FloatArray:
         """Return normal or even values of this standard deviation, somewhere within the bounds."""
         width = domain.high - domain.low
-        even = sd > _NEARLY_EVEN * width
+        even = sd > _NEARLY_UNIFORM_SD * width
         values = 12**0.5 * (ndtr(z) - 0.5) if even else z
         room = max(width / 2 - 3 * sd, 0.0)
         centre = domain.middle + self.rng.uniform(-room, room)

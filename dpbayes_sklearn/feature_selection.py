@@ -36,7 +36,7 @@ from dpbayes_sklearn.serialization.models import SELECTOR
 __all__ = ["PrivateSelectKBest"]
 
 
-_TARGET_BINS = 8
+_TARGET_BINS = 8  # The target of a regression is cut into this many bins.
 
 
 class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):

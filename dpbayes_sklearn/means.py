@@ -30,11 +30,11 @@ from dpbayes_sklearn.sums.release import BoundedSums, Column, Prior, finest_grid
 
 __all__ = ["GammaExponential", "NormalMean", "SumsEstimator"]
 
-_NARROWEST, _USUAL = 32.0, 8.0
+_NARROWEST_PART, _USUAL_PART = 32.0, 8.0
 """Draws reach scales down to a 32nd of the bounds; the prior expects an eighth of them."""
 
 
-_LEAST, _MOST = 1e-75, 1e75
+_NARROW, _FARTHEST = 1e-75, 1e75
 """Bounds beyond these, whose fourth powers are no floats, are refused."""
 
 
@@ -78,9 +78,10 @@ class SumsEstimator(PrivateEstimator):
             table.must_be_readable("bounds")
             leaks = (self._leak("bounds of the columns were", "bounds"),)
             intervals = [domain_from_data(table, j) for j in range(table.n_columns)]
-        if not all(i.high - i.low > _LEAST and max(-i.low, i.high) < _MOST for i in intervals):
+        if not all(i.high - i.low > _NARROW and max(-i.low, i.high) < _FARTHEST for i in intervals):
             raise ValueError(
-                f"bounds must be between -{_MOST:g} and {_MOST:g}, and more than {_LEAST:g} apart."
+                f"bounds must be between -{_FARTHEST:g} and {_FARTHEST:g}, and more than "
+                f"{_NARROW:g} apart."
             )
         columns, families = zip(*map(self._column, intervals), strict=True)
         return Prior(columns, families, finest_grid(n, len(columns), self._budget())), leaks
@@ -373,10 +374,10 @@ class GammaExponential(SumsEstimator):
             )
         weight = 0.5 if self.data == "normal" else 1.0
         slowest = weight / high
-        shape, rate = self._two("prior", self.prior, (1.0, 1.0 / (_USUAL**power * slowest)))
+        shape, rate = self._two("prior", self.prior, (1.0, 1.0 / (_USUAL_PART**power * slowest)))
         if not shape > 0:
             raise InvalidParameterError(
                 "The 'prior' parameter of GammaExponential must be two positive numbers, shape and "
                 f"rate. Got {self.prior!r} instead."
             )
-        return column, GammaFamily(slowest, _NARROWEST**power * slowest, shape, rate, weight)
+        return column, GammaFamily(slowest, _NARROWEST_PART**power * slowest, shape, rate, weight)

@@ -50,9 +50,9 @@ __all__ = [
 ]
 
 _LEAST_EPSILON, _MOST_EPSILON = 1e-4, 1e6  # Epsilons are looked for in this range.
-_MOST_PER_PERSON = 1000
-_ALIKE = 0.5  # Correlation of records of one person.
-_PRECISION = 1.01  # Relative precision of the epsilon that is found.
+_MOST_PER_PERSON = 1000  # Persons have at most this many records in a plan.
+_PERSON_CORRELATION = 0.5  # The records of one person are thought to have this correlation.
+_PRECISION = 1.01  # An epsilon is found to within this factor.
 
 
 @dataclass(frozen=True, repr=False)
@@ -403,7 +403,7 @@ def records_per_person(estimator: DiscreteClassifier, n_persons: int, records: A
         candidate.privacy_unit = replace(unit, name="person", max_records=k)
         ratio = _noise_ratio(candidate, n, None, USUAL)
         *values, classes = NetworkSimulation(candidate, n).network.sizes
-        together = 1 + (each - 1) * _ALIKE
+        together = 1 + (each - 1) * _PERSON_CORRELATION
         return ratio**2 + float(np.mean(values)) * classes * together / n
 
     return min(range(1, int(numbers.max()) + 1), key=variance)

@@ -58,10 +58,10 @@ from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
 GUESS = 10_000
 """Stands for a secret number of records before it is released: a public constant."""
 
-_SHARE = Fraction(1, 25)
+_SIZE_SHARE = Fraction(1, 25)
 """Part of epsilon that a secret number of records gets."""
 
-_UNLIKELY = 1e-20
+_UNLIKELY_SIZE = 1e-20
 """Chance that a secret number exceeds its public bound, which costs accuracy, never privacy."""
 
 S = TypeVar("S", contravariant=True)
@@ -374,7 +374,7 @@ def size_share(epsilon: Fraction) -> Fraction:
     >>> size_share(Fraction(1))
     Fraction(1, 25)
     """
-    return _SHARE * epsilon
+    return _SIZE_SHARE * epsilon
 
 
 def bound_of(n: int, laws: tuple[NoiseLaw, ...]) -> int:
@@ -382,7 +382,7 @@ def bound_of(n: int, laws: tuple[NoiseLaw, ...]) -> int:
 
     What must not exceed it is cut there, so that privacy does not rest on chance.
     """
-    return n + sum(int(law.error_bound(_UNLIKELY)) + 1 for law in laws)
+    return n + sum(int(law.error_bound(_UNLIKELY_SIZE)) + 1 for law in laws)
 
 
 def drawn_sample(n: int, every: int, unit: PrivacyUnit, noise: Noise) -> Positions | None:

@@ -134,7 +134,7 @@ def test_counts(
     with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="synchronous"):
         patch.setattr(records_module, "CHUNK_CELLS", cells)
         patch.setattr(tables, "_JOINT_CELLS", cells)
-        patch.setattr(tables, "_STORED", cells)
+        patch.setattr(tables, "_STORED_AT_A_TIME", cells)
         for X_, y_ in ((X, y), (X[order], y[order])):
             for way in spread(LAYOUTS[layout](X_), y_, cuts):
                 got = way.total(count)

@@ -134,8 +134,8 @@ def _few_are_enough(unit: PrivacyUnit) -> Iterator[None]:
     worth = N * float(unit.equivalent(EPSILON)) / few
     with ExitStack() as stack:
         for owner, name, value in (
-            (location, "_MOST_RECORDS", worth),
-            (location, "_LEAST_RECORDS", SOME),
+            (location, "_ENOUGH_RECORDS", worth),
+            (location, "_LEAST_SAMPLE", SOME),
             (release, "_MOST_RESIDUALS", worth),
             (temperature, "_ENOUGH", SOME),
         ):

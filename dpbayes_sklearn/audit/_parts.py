@@ -202,6 +202,7 @@ def lost(one: Any, other: Any) -> Part:
     return Part(pure, pure**2 / 2)
 
 
+# The loss between steps of which only one of two neighbours has an outcome.
 _NEVER = Part(math.inf, math.inf, 1.0)
 
 

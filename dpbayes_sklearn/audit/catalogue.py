@@ -19,6 +19,7 @@ from dpbayes_sklearn.mechanisms import Fourier, Laplace, Mechanism, resolve_mech
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.schema import Categories
 
+# The inferences of a model of counts that are tried with every mechanism.
 _INFERENCES = ("plug_in", "noise_aware")
 _DELTA = 1e-3  # It is below one over the number of records; only some mechanisms spend it.
 
@@ -89,4 +90,5 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Exa
     yield Example("BayesianLogisticRegression, sampler", draws, numbers[0], y)
 
 
+# A network in which the class has a parent, and features depend on each other.
 _GRAPH = {"class": [0], 1: ["class", 0], 2: [1]}

@@ -21,8 +21,9 @@ import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
 
+# Objects of these types refer to nothing that could be searched further.
 _ATOMS = (str, bytes, bytearray, Number, np.generic, type, types.ModuleType, type(None))
-_DEEPEST = 40
+_DEEPEST = 40  # References are followed to this depth.
 
 
 def walk(thing: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-_ABSENT = object()
+_ABSENT = object()  # Stands for an attribute that the object itself does not have.
 
 
 @contextmanager

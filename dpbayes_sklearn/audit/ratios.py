@@ -46,7 +46,7 @@ from dpbayes_sklearn.noise import (
 from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy import Budget
 
-_BATCH = 20_000
+_BATCH_RUNS = 20_000  # This many runs are simulated at a time.
 
 
 def drawn_steps(
@@ -76,7 +76,7 @@ def log_ratios(
     total, noise = np.zeros(runs), Noise(random_source(random_state))
     for mine, theirs in zip(here, there, strict=True):
         if not isinstance(mine, ModeSearch):  # which is judged with its mode
-            parts = [min(_BATCH, runs - start) for start in range(0, runs, _BATCH)]
+            parts = [min(_BATCH_RUNS, runs - start) for start in range(0, runs, _BATCH_RUNS)]
             drawn = (redrawn(mine, part, sharper, noise) for part in parts)
             total += np.concatenate([_RATIOS[type(mine)](mine, theirs, x) for x in drawn])
     return total

@@ -31,7 +31,7 @@ from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression.moments import ReleasedMoments
 
-_BATCH = 5_000
+_BATCH_RELEASES = 5_000  # One task of a worker makes this many releases.
 
 
 class _AsReleased:
@@ -96,8 +96,16 @@ def audit_release(
     task = delayed(released_numbers)
     first, second = (
         [
-            (mechanism, side, prior, budget, min(_BATCH, n_runs - start), random_state, 2 * k + at)
-            for k, start in enumerate(range(0, n_runs, _BATCH))
+            (
+                mechanism,
+                side,
+                prior,
+                budget,
+                min(_BATCH_RELEASES, n_runs - start),
+                random_state,
+                2 * k + at,
+            )
+            for k, start in enumerate(range(0, n_runs, _BATCH_RELEASES))
         ]
         for at, side in enumerate((statistics, neighbour))
     )

@@ -54,7 +54,7 @@ from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.declared import Bins
 from dpbayes_sklearn.serialization.models import NETWORK_MODEL
 
-_UNLIKELY = 0.01  # probability of a hint that is wrong
+_WRONG_HINT = 0.01  # A hint about classes is wrong with at most this probability.
 PUBLIC_TYPES = "the dtypes of X do not depend on a record (n_bins='auto' uses them)"
 
 
@@ -288,7 +288,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         classes, cells = self.classes_.tolist(), table.size // len(self.classes_)
         counts = table.reshape(cells, -1).sum(axis=0)
         exact = math.isinf(self.guarantee_.epsilon)
-        bound = 0.0 if exact else cells * self.utility_bound(_UNLIKELY)
+        bound = 0.0 if exact else cells * self.utility_bound(_WRONG_HINT)
         hint_at_absent_classes(classes, counts, released.n, bound)
 
     def _restore(self, **released: Any) -> Self:

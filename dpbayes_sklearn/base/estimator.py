@@ -45,8 +45,8 @@ WIDTH_OF_LIST = (
     "X is a list, and how many cells most of its rows have is public (no schema or bounds declare "
     "the number of columns)"
 )
-_LARGE = 10**9  # more records change no cost
-_SIZE_STREAM = 2**16  # the stream of the first number of records that a seed releases
+_MANY_RECORDS = 10**9  # More records than this change no cost.
+_SIZE_STREAM = 2**16  # The first stream of a seed that draws the noise of a number of records.
 
 
 class FitInput(NamedTuple):
@@ -388,7 +388,7 @@ class PrivateEstimator(SpendingEstimator):
 
     def _sizes(self, budget: Budget) -> tuple[int, ...]:
         """Return numbers of records, at one of which a release costs as much as at any number."""
-        return (1, GUESS, _LARGE)
+        return (1, GUESS, _MANY_RECORDS)
 
     def _carried_out(self, plan: Plan[Any, Any], given: FitInput, stream: int = 0) -> Release[Any]:
         """Charge the ledger durably, then carry out the plan.

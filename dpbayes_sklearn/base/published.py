@@ -20,7 +20,7 @@ from dpbayes_sklearn.privacy import PrivacyGuarantee
 from dpbayes_sklearn.privacy.budget import at_least
 from dpbayes_sklearn.serialization import Codec, estimator_name, read_model, write_model
 
-_ERROR = 0.05  # probability that some released number has a larger error than the card says
+_CARD_ERROR = 0.05  # Probability that some released number has a larger error than the card says.
 _INFERENCE = {
     "adaptive": "The prior was learned from the released values (empirical Bayes), and the "
     "likelihood includes the distribution of the noise.",
@@ -31,10 +31,12 @@ _INFERENCE = {
     "direct": "The mechanism released parameters or a posterior directly, without noisy statistics "
     "to infer them from.",
 }
-_COLUMNS = 10  # How many columns the card lists by their effect.
+_LISTED_COLUMNS = 10  # The card lists this many columns, those with the largest effect.
 _MOST_EFFECTS = 60  # Each effect draws from all tables, so their time grows with the square.
+# These mechanisms release parameters of the posterior, not noisy statistics.
 _DIRECT = {"sampler", "map"}
-_CHOICES = {"exponential", "hellinger", "local"}  # which a posterior may be inferred from
+# These release one of finitely many results, from which a posterior may be inferred.
+_OF_CHOICES = {"exponential", "hellinger", "local"}
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,10 @@ def _accuracy(model: Any, evaluation: Any) -> _Section:
     released: Any = getattr(model.posterior_, "released", None)
     facts, heads, rows = [], (), ()
     if getattr(released, "laws", None):
-        bound = released.error_bound(_ERROR)
+        bound = released.error_bound(_CARD_ERROR)
         facts.append(
-            f"With probability {1 - _ERROR:g}, every released number differs from the exact one "
-            f"by at most {bound:.3g}."
+            f"With probability {1 - _CARD_ERROR:g}, every released number differs from the exact "
+            f"one by at most {bound:.3g}."
         )
     if hasattr(model, "coefficients"):
         found = model.coefficients()
@@ -153,7 +155,7 @@ def _contributions(model: Any) -> list[_Section]:
     except (AttributeError, ValueError):  # averages over several draws are none
         return []
     widths = [float(np.ptp(effect.value, axis=-1).max()) for effect in effects]
-    order = np.argsort(widths)[::-1][:_COLUMNS]
+    order = np.argsort(widths)[::-1][:_LISTED_COLUMNS]
     rows = tuple((effects[j].name, f"{widths[j]:.3g}") for j in order)
     why = f"By how much the values of a column can change the {effects[0].what}, at most."
     return [_Section("Contributions", (why,), ("column", "largest difference"), rows)]
@@ -172,7 +174,7 @@ def _inference(model: Any) -> _Section:
 def _how(model: Any) -> str:
     """Return how the release was used, as the parameter ``inference`` calls it."""
     mechanism, wanted = model.guarantee_.mechanism, str(getattr(model, "inference", ""))
-    if mechanism in _DIRECT or (mechanism in _CHOICES and wanted != "noise_aware"):
+    if mechanism in _DIRECT or (mechanism in _OF_CHOICES and wanted != "noise_aware"):
         return "direct"
     return "noise_aware" if (mechanism, wanted) == ("fourier", "adaptive") else wanted
 

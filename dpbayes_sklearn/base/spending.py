@@ -34,7 +34,8 @@ NO_CALLBACKS = (
     "{} takes no callbacks: what a ScoringMonitor or another callback sees during a fit is exact, "
     "and no guarantee covers it. Evaluate the fitted model with metrics.private_score."
 )
-_ROUNDED = 1 + Fraction(1, 10**5)  # variances are rounded up to 22 bits, and so differ a little
+# Variances are rounded up to 22 bits, so the cost of two plans may differ by this factor.
+_ROUNDING_OF_COST = 1 + Fraction(1, 10**5)
 
 DELTA: dict[str, list[Any]] = {"delta": [Fraction, Range(Real, 0, 1, closed="left")]}
 """The constraint of the parameter, for estimators that have it."""
@@ -251,7 +252,7 @@ class SpendingEstimator(PublishedModel):
         if ledger is None:
             return
         for cost in dict.fromkeys(map(self._promised, costs)):
-            rho = Fraction(cost.rho) * _ROUNDED + first**2 / 2 if cost.rho else None
+            rho = Fraction(cost.rho) * _ROUNDING_OF_COST + first**2 / 2 if cost.rho else None
             ledger.check(cost.epsilon + first, cost.delta, rho=rho, unit=cost.unit)
 
     def _charged(self, plan: Plan[Any, Any], statistics: Any, stream: int) -> Release[Any]:

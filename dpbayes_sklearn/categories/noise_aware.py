@@ -101,16 +101,19 @@ def _of_others(mean: FloatArray) -> FloatArray:
 
 Spectra = npt.NDArray[np.complex128]
 
-_POINTS = 16  # Lattice points in one scale of the noise, if there are so many integers.
-_RANGE = 1024  # Lattice points from 0 to n, if there are so many integers.
-_REACH = 40.0  # The first windows end this many scales from the released count.
-_EDGE = 1e-10  # A window is widened while its end weighs more than this.
-_STEEPEST = 1e9  # A steeper tilt leaves only the end of a window, whatever the prior.
-_HEAVIEST = 12.0  # Nats that a sum of counts may weigh more than the likeliest one.
+# One scale of the noise has this many lattice points, if there are so many integers.
+_POINTS_IN_A_SCALE = 16
+# The range from 0 to n has this many lattice points, if there are so many integers.
+_POINTS_IN_ALL = 1024
+_FIRST_REACH = 40.0  # The first windows end this many scales from the released count.
+_EDGE_WEIGHT = 1e-10  # A window is widened while its end weighs more than this.
+_STEEPEST_TILT = 1e9  # A steeper tilt leaves only the end of a window, whatever the prior.
+_MOST_NATS = 12.0  # A sum of counts may weigh this many nats more than the likeliest one.
 _TIE = 1e-9  # Halves that differ by less are a tie.
-_MOST_POINTS = 2**21  # Lattice points of all categories, unless that leaves too few in one scale.
+# All categories have this many lattice points, unless that leaves too few in one scale.
+_MOST_POINTS = 2**21
 _FEWEST_IN_A_SCALE = 2  # So few points in a scale add 2 % to the variance of the noise.
-_SPECTRUM = 2**22  # Numbers of all spectra that are held in memory together.
+_SPECTRUM = 2**22  # All spectra in memory together have at most this many numbers.
 
 
 class _GivenSum(NamedTuple):
@@ -152,8 +155,8 @@ def counts_given(
     """
     if n is None:
         return _free_counts(noisy, noise, alpha)
-    step = max(1, min(int(noise.sharpness / _POINTS), n // _RANGE))
-    reach = int(np.ceil(_REACH * noise.sharpness / step)) + 1
+    step = max(1, min(int(noise.sharpness / _POINTS_IN_A_SCALE), n // _POINTS_IN_ALL))
+    reach = int(np.ceil(_FIRST_REACH * noise.sharpness / step)) + 1
     while True:  # until the windows are so wide that nothing is outside
         lattice = noisy / step, noise, round(n / step)
         low, high = _windows(lattice[0], lattice[2], len(alpha), reach)
@@ -170,9 +173,9 @@ def counts_given(
 def _free_counts(noisy: IntArray, noise: Marginal, alpha: FloatArray) -> _FreeCounts:
     """Return what the laws of all counts are made of, if their sum is secret."""
     most, total = int(max(noisy.max(), 0)), max(float(noisy.sum()), 1.0)
-    step = max(1, min(int(noise.sharpness / _POINTS), most // _RANGE))
+    step = max(1, min(int(noise.sharpness / _POINTS_IN_A_SCALE), most // _POINTS_IN_ALL))
     step = max(step, _least_step(noise.sharpness, len(alpha)))
-    reach = int(np.ceil(_REACH * noise.sharpness / step)) + 1
+    reach = int(np.ceil(_FIRST_REACH * noise.sharpness / step)) + 1
     centres = np.maximum(np.rint(noisy / step), 0).astype(np.int64)
     low = np.maximum(centres - reach, 0)
     x = low[:, None] + np.arange(2 * reach + 1)
@@ -225,7 +228,7 @@ class _FreeCounts(NamedTuple):
 
 def _least_step(sharpness: float, n_categories: int) -> int:
     """Return a step with which memory does not grow with the noise."""
-    points = 2.0 * _REACH * sharpness * n_categories
+    points = 2.0 * _FIRST_REACH * sharpness * n_categories
     return int(min(math.ceil(points / _MOST_POINTS), sharpness / _FEWEST_IN_A_SCALE))
 
 
@@ -242,7 +245,7 @@ def _given_weights(
     log_g += tilt * sums
     log_g -= log_g[np.abs(place - around - length // 2).argmin()]
     # so far from the mean there is nothing to weigh, but a rounding error would grow
-    weights = np.exp(np.minimum(log_g, _HEAVIEST))
+    weights = np.exp(np.minimum(log_g, _MOST_NATS))
     return _FreeCounts(factors, low, step, sums, weights)
 
 
@@ -266,7 +269,7 @@ def _windows(noisy: FloatArray, n: int, n_categories: int, reach: int) -> tuple[
 
 
 def _wide_enough(laws: FloatArray, low: IntArray, high: IntArray, n: int) -> bool:
-    negligible = _EDGE * laws.max(axis=1)
+    negligible = _EDGE_WEIGHT * laws.max(axis=1)
     ends = laws[np.arange(len(laws)), high - low]
     return bool(
         (((low == 0) | (laws[:, 0] < negligible)) & ((high == n) | (ends < negligible))).all()
@@ -305,7 +308,7 @@ def _tilted(logs: FloatArray, total: int) -> FloatArray:
         return float((laws(tilt) @ x).sum()) - total
 
     bound = 1.0 / logs.shape[1]
-    while bound < _STEEPEST and excess(-bound) * excess(bound) > 0:
+    while bound < _STEEPEST_TILT and excess(-bound) * excess(bound) > 0:
         bound *= 2.0
     if excess(-bound) * excess(bound) > 0:  # the sum is at an end of what the windows allow
         return laws(bound if excess(bound) > 0 else -bound)

@@ -92,9 +92,10 @@ from dpbayes_sklearn.release import Facts, Plan
 
 AnyFiniteLaw = TypeVar("AnyFiniteLaw", bound=FiniteLaw)
 
-_TARGET = 1e-7  # The loss aimed at is so little below epsilon, or a relative 1e-5.
-_NEAR = 8  # Pairs at most this many rows from the worst pair found are looked at first.
-_LARGEST = 64.0  # No nominal budget beyond this many epsilon is looked for.
+# Calibration aims at a loss this far below epsilon, or 1e-5 of epsilon if that is less.
+_CALIBRATION_SLACK = 1e-7
+_NEAR_WORST = 8  # Pairs at most this many rows from the worst pair found are looked at first.
+_MOST_NOMINAL = 64.0  # Calibration looks for a nominal budget of at most this many epsilon.
 _LEAST_EPSILON, _MOST_EPSILON = 1e-12, 1e100  # Floats suffice in this range.
 
 
@@ -219,7 +220,7 @@ def calibrated(build: Callable[[float], AnyFiniteLaw], epsilon: float) -> AnyFin
     few suspected pairs of neighbours. Then all pairs are gone through, and as long as one
     of them is above epsilon, the worst joins the suspects. What is returned went through.
     """
-    slack = min(_TARGET, 1e-5 * epsilon)
+    slack = min(_CALIBRATION_SLACK, 1e-5 * epsilon)
     target = epsilon - slack
     pairs = [np.column_stack(sides) for sides in build(epsilon).candidates.neighbours()]
     suspects = np.concatenate([some[_spread(len(some))] for some in pairs])
@@ -230,7 +231,7 @@ def calibrated(build: Callable[[float], AnyFiniteLaw], epsilon: float) -> AnyFin
             return law
         target -= slack  # so that no rounding can keep this from ending
         # as the nominal budget goes down, a pair close by may become the worst
-        near = [some[(np.abs(some - sorted(pair)) <= _NEAR).all(axis=1)] for some in pairs]
+        near = [some[(np.abs(some - sorted(pair)) <= _NEAR_WORST).all(axis=1)] for some in pairs]
         suspects = np.unique(np.concatenate([suspects, [sorted(pair)], *near]), axis=0)
 
 
@@ -250,7 +251,7 @@ def _nominal(
 
     low, high = 0.0, epsilon
     while loss(high) <= target:
-        if high >= _LARGEST * epsilon:
+        if high >= _MOST_NOMINAL * epsilon:
             return high
         low, high = high, 2.0 * high
     root = brentq(lambda nominal: loss(nominal) - target, low, high, xtol=1e-9 * epsilon)

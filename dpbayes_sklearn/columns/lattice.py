@@ -59,11 +59,11 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 LARGEST_NUMBER = 2.0**1022
 """Numbers beyond it, infinities included, count as it; sums and differences then are finite."""
 
-_BITS = 32
-_STEPS = 1 << _BITS
-_DROPPED = 52 - _BITS  # Bits of a float's fraction that the lattice leaves out.
-_POWERS = 2047
-_STOP = _POWERS << _BITS
+_FRACTION_BITS = 32  # The fraction of a lattice point has this many bits.
+_FRACTION_STEPS = 1 << _FRACTION_BITS  # A power of two is divided into this many steps.
+_DROPPED = 52 - _FRACTION_BITS  # Bits of a float's fraction that the lattice leaves out.
+_POWERS = 2047  # A float that is finite has one of this many exponents.
+_STOP = _POWERS << _FRACTION_BITS  # Keys of positive numbers end here.
 
 
 def power_weights(e: FloatArray) -> FloatArray:
@@ -79,10 +79,12 @@ def power_weights(e: FloatArray) -> FloatArray:
     return np.where(e < 0, away**-3 / 64 + np.exp2(np.minimum(e, 0) / 2) * 63 / 64, away**-4)
 
 
+# Whole weights of every power of two, and 0 for the end.
 _WEIGHTS = np.append(
     1 + (2.0**15 * power_weights(np.arange(-1023.0, _POWERS - 1023))).astype(np.int64), 0
 )
-_BEFORE = np.concatenate([[0], np.cumsum(_WEIGHTS[:-1]) * ((_BITS + 1) * _STEPS)])
+# The weight of all numbers below each power of two.
+_BEFORE = np.concatenate([[0], np.cumsum(_WEIGHTS[:-1]) * ((_FRACTION_BITS + 1) * _FRACTION_STEPS)])
 
 
 def shortened(values: FloatArray) -> FloatArray:
@@ -162,7 +164,7 @@ class Magnitudes:
 
 def _before(magnitudes: IntArray) -> IntArray:
     """Return the measure of the magnitudes 0, ..., m - 1, with 0 an ordinary point."""
-    power, step = magnitudes >> _BITS, magnitudes & (_STEPS - 1)
+    power, step = magnitudes >> _FRACTION_BITS, magnitudes & (_FRACTION_STEPS - 1)
     return np.asarray(_BEFORE[power] + _WEIGHTS[power] * _of_multiples(step))
 
 
@@ -172,19 +174,20 @@ def _of_multiples(step: IntArray) -> IntArray:
     Multiples of :math:`2^b` weigh :math:`2^b \lceil s/2^b \rceil = s + (-s \bmod 2^b)`, so bit i of
     -s counts for :math:`b = i + 1, \dots, 32`. Tables of bytes add up eight bits at a time.
     """
-    total, rest = (_BITS + 1) * step, -step & (_STEPS - 1)
-    for table in _BYTES:
+    total, rest = (_FRACTION_BITS + 1) * step, -step & (_FRACTION_STEPS - 1)
+    for table in _WEIGHT_OF_BYTES:
         total += table[rest & 255]
         rest >>= 8
     return total
 
 
-_POSITIONS = np.arange(_BITS).reshape(-1, 8)
-_BITS_OF_BYTES = np.arange(256)[:, None] >> np.arange(8) & 1
-_BYTES = [(_BITS_OF_BYTES * ((_BITS - i) << i)).sum(axis=1) for i in _POSITIONS]
+_POSITIONS = np.arange(_FRACTION_BITS).reshape(-1, 8)  # The positions of bits in a step, by bytes.
+_BITS_OF_BYTES = np.arange(256)[:, None] >> np.arange(8) & 1  # The bits of every byte.
+# What every value of each byte of a step adds to the weight below it.
+_WEIGHT_OF_BYTES = [(_BITS_OF_BYTES * ((_FRACTION_BITS - i) << i)).sum(axis=1) for i in _POSITIONS]
 
 
-_ZERO = int(_before(np.array([1]))[0])
+_ZERO = int(_before(np.array([1]))[0])  # The weight that lies below the first key.
 _ORIGIN = int(_BEFORE[-1]) // 64  # Place of the positive numbers: so many points lie below.
 
 
@@ -201,8 +204,8 @@ class Even:
     high: float
 
     first = 0
-    stop = _STEPS + 1
-    _END = _STEPS // 30  # 1/32 of the whole at each end
+    stop = _FRACTION_STEPS + 1
+    _END = _FRACTION_STEPS // 30  # 1/32 of the whole at each end
     _UNIT = 1 << 28  # about ten times as much in all as `Magnitudes`
 
     def keys(self, values: FloatArray) -> IntArray:
@@ -210,21 +213,21 @@ class Even:
         clipped = np.clip(values, self.low, self.high)
         span = self.high / 2 - self.low / 2
         shares = (clipped / 2 - self.low / 2) / span if span > 0 else np.zeros(len(clipped))
-        return np.minimum(np.floor(shares * _STEPS), _STEPS).astype(np.int64)
+        return np.minimum(np.floor(shares * _FRACTION_STEPS), _FRACTION_STEPS).astype(np.int64)
 
     def value(self, key: int) -> float:
         """Return the number of a key."""
-        share = key / _STEPS
+        share = key / _FRACTION_STEPS
         mixed = (1 - share) * self.low + share * self.high
         return min(max(mixed, self.low), self.high)
 
     def below(self, keys: IntArray) -> IntArray:
         """Return the measure of all points before each key."""
-        ends = self._END * (keys > 0) + self._END * (keys > _STEPS)
+        ends = self._END * (keys > 0) + self._END * (keys > _FRACTION_STEPS)
         return np.asarray((keys + ends) * self._UNIT)
 
 
-_FAN_OUT = 256
+_FAN_OUT = 256  # Every round of the search divides a range into this many parts.
 
 
 def key_at(lattice: Lattice, start: int, stop: int, offset: int) -> int:
@@ -246,8 +249,10 @@ def key_at(lattice: Lattice, start: int, stop: int, offset: int) -> int:
 ROUNDING = Fraction(1, 2**35)
 """What integers for real numbers can add to the privacy loss of two draws."""
 
-_TOP, _FLOOR = 100, 1 << 40
-_FLOOR_NATS = (_TOP - 40) * math.log(2)  # From this many nats on, all points weigh the floor.
+# The largest weight of a point is two to the first power; none is below the second number.
+_TOP_BITS, _LEAST_WEIGHT = 100, 1 << 40
+# From this many nats on, all points weigh the floor.
+_LEAST_WEIGHT_NATS = (_TOP_BITS - 40) * math.log(2)
 
 
 def change_range(q: Fraction) -> Fraction:
@@ -265,9 +270,9 @@ def decay(exponent: float) -> int:
     >>> decay(0.0) == 2**100, decay(1e9) == 2**40
     (True, True)
     """
-    mantissa, power = math.frexp(math.exp(-min(exponent, _FLOOR_NATS + 1)))
-    whole, shift = int(math.ldexp(mantissa, 53)), power + _TOP - 53
-    return max(_FLOOR, whole << shift if shift > 0 else whole >> -shift)
+    mantissa, power = math.frexp(math.exp(-min(exponent, _LEAST_WEIGHT_NATS + 1)))
+    whole, shift = int(math.ldexp(mantissa, 53)), power + _TOP_BITS - 53
+    return max(_LEAST_WEIGHT, whole << shift if shift > 0 else whole >> -shift)
 
 
 @dataclass(frozen=True)
@@ -299,7 +304,7 @@ class Ranks:
     def _segments(self, lattice: Lattice, rate: float) -> Segments:
         keys = lattice.keys(self.values)
         a, b, n = self.q.numerator, self.q.denominator, len(keys)
-        reach = min(_FLOOR_NATS / rate + 2, n + 2) if rate > 0 else n + 2
+        reach = min(_LEAST_WEIGHT_NATS / rate + 2, n + 2) if rate > 0 else n + 2
         near = slice(max(0, int(self.q * n - reach)), math.ceil(self.q * n + reach))
         points = np.unique(keys[near])
         below = np.searchsorted(keys, points, side="left")

@@ -93,12 +93,14 @@ Answers = tuple[tuple[float, ...], ...]
 """What was found: some numbers of every column."""
 
 QuantileBounds = tuple[float, float] | None
-HALF = Fraction(1, 2)
-MEDIAN_SHARE = Fraction(1, 4)
+HALF = Fraction(1, 2)  # The median, or half of a budget.
+MEDIAN_SHARE = Fraction(1, 4)  # The median gets this part of the budget of a centre and spread.
+# The innermost place of an outer quantile, and the least of two shares of a budget.
 QUARTER = Fraction(1, 4)
-TAIL = Fraction(1, 20)
+SPREAD_QUANTILE = Fraction(1, 20)  # The spread is read between this quantile and its mirror image.
+# A quantile with fewer records beyond it than this over the rate may be answered by any point.
 NATS = 18.0
-_RANGE_RECORDS = 160  # times 1/epsilon: with so many a range is found, by experiment
+_RANGE_RECORDS = 160  # With this many records over epsilon a range is found; measured.
 
 
 @dataclass(frozen=True)
@@ -474,7 +476,7 @@ class CentreAndSpread:
         distances = np.sort(np.abs(clipped - centre))
         span = None if low is None or high is None else min(high - low, LARGEST_NUMBER)
         rate = _nats_per_rank(second, self.unit, self.epsilon)
-        beyond = reachable(TAIL, self.n, rate, HALF)
+        beyond = reachable(SPREAD_QUANTILE, self.n, rate, HALF)
         distance = choose(Ranks(distances, 1 - beyond, _lattices(0.0, span)), second)
         return centre, distance / -float(ndtri(float(beyond / 2)))
 

@@ -45,7 +45,7 @@ from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.schema.values import as_numbers, number_of, own_list
 
 TextColumn = npt.NDArray[Any]
-_MISSING = ""
+_MISSING_CELL = ""  # What a line that is too short has in a column.
 
 
 class FileError(ValueError):
@@ -87,7 +87,7 @@ class CsvFile:
     def texts(self, name: str) -> list[str]:
         """Return the cells of a column as they are written."""
         j = place_of(name, self.names)
-        return [line[j] if j < len(line) else _MISSING for line in self.lines]
+        return [line[j] if j < len(line) else _MISSING_CELL for line in self.lines]
 
     def column(self, name: str, domain: Domain) -> TextColumn:
         """Return the values of a column, parsed according to its domain; None if there is none."""
@@ -127,7 +127,7 @@ class ParquetFile:
 
 
 DataFile = CsvFile | ParquetFile
-NUMBERS, DATES = Interval(0, 1), Interval(0, 1, dates=True)
+UNBOUNDED_NUMBERS, UNBOUNDED_DATES = Interval(0, 1), Interval(0, 1, dates=True)
 """Domains by which columns are parsed whose bounds are not known."""
 
 
@@ -233,8 +233,10 @@ def typed_frame(file: DataFile, declared: Sequence[str], kinds: Mapping[str, Seq
     named = [*declared, *chain.from_iterable(kinds.values())]
     if repeated := [name for name, times in Counter(named).items() if times > 1]:
         raise FileError(f"The column {repeated[0]!r} is named twice.")
-    numbers = {name: as_numbers(file.column(name, NUMBERS)) for name in kinds["numbers"]}
-    dates = {name: _instants(as_numbers(file.column(name, DATES))) for name in kinds["dates"]}
+    numbers = {name: as_numbers(file.column(name, UNBOUNDED_NUMBERS)) for name in kinds["numbers"]}
+    dates = {
+        name: _instants(as_numbers(file.column(name, UNBOUNDED_DATES))) for name in kinds["dates"]
+    }
     texts = {name: file.texts(name) for name in (*kinds["texts"], *declared)}
     objects = {name: _objects(cells, len(cells)) for name, cells in texts.items()}
     columns = {**numbers, **dates, **objects}
@@ -280,8 +282,9 @@ def _category_reader(domain: Categories) -> Callable[[str], Any]:
     return read
 
 
+# The fields of an interval, and those of categories, in a file.
 _FIELDS = ({"low", "high", "bins", "dates", "edges", "missing"}, {"values", "unseen", "dtype"})
-_OPTIONAL = {"guarantee", "missing_target"}
+_OPTIONAL = {"guarantee", "missing_target"}  # Fields of a schema that a file may leave out.
 
 
 def read_schema(path: Path) -> Schema:
@@ -373,7 +376,7 @@ def _end(value: Any, name: str) -> float | date:
 
 # Ends of the names of a ledger and of the files that SQLite puts beside it.
 _OF_SQLITE = ("", "-journal", "-wal", "-shm")
-_AT_ONCE = 2**20  # Bytes written at a time.
+_WRITTEN_BYTES = 2**20  # This many bytes are written at a time.
 
 
 def refuse_to_overwrite(out: Path | None, read: Mapping[str, Path | None]) -> None:
@@ -407,8 +410,8 @@ class ReservedFile:
         """Fill the file with zeros, so that the disk has room for what will come."""
         try:
             with self._side.open("xb") as file:
-                for start in range(0, self._room, _AT_ONCE):
-                    file.write(bytes(min(_AT_ONCE, self._room - start)))
+                for start in range(0, self._room, _WRITTEN_BYTES):
+                    file.write(bytes(min(_WRITTEN_BYTES, self._room - start)))
                 _to_disk(file)
         except BaseException as error:
             self.__exit__()

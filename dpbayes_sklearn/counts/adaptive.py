@@ -63,8 +63,8 @@ from dpbayes_sklearn.counts.posterior import NetworkPosterior, Totals, siblings
 from dpbayes_sklearn.counts.tables import ReleasedCounts, Tables
 from dpbayes_sklearn.data.records import quiet_numpy
 
-_REACH = 6.0  # Nodes cover this many standard deviations on either side.
-_NODES = 33
+_NODE_REACH = 6.0  # Nodes cover this many standard deviations on either side.
+_CLASS_NODES = 33  # The distribution of a class count is tabulated at this many nodes.
 # Rounding to integers gives a released count at least this variance.
 _ROUNDING_VARIANCE = 1.0 / 12.0
 
@@ -120,14 +120,16 @@ class CountBelief:
         deviation = np.full(len(alone), np.sqrt(1.0 / precision))
         mean = _inside(mean, n)
         belief = cls(released, n, variance, prior, mean, deviation, n_variance)
-        return belief.update(belief.nodes(), np.zeros((len(alone), _NODES)), 1.0)
+        return belief.update(belief.nodes(), np.zeros((len(alone), _CLASS_NODES)), 1.0)
 
     def nodes(self) -> FloatArray:
         """Return counts at which row messages are wanted, by class: (C, nodes)."""
-        reach = _REACH * np.maximum(self.deviation, 1e-6 * self.n)
+        reach = _NODE_REACH * np.maximum(self.deviation, 1e-6 * self.n)
         low = np.clip(self.mean - reach, 1e-6 * self.n, 0.99 * self.n)
         high = np.clip(self.mean + reach, low + 0.005 * self.n * (low <= 0), self.n)
-        return np.asarray(np.linspace(low, np.maximum(high, low * (1 + 1e-9)), _NODES, axis=1))
+        return np.asarray(
+            np.linspace(low, np.maximum(high, low * (1 + 1e-9)), _CLASS_NODES, axis=1)
+        )
 
     def update(self, nodes: FloatArray, messages: FloatArray, step: float) -> CountBelief:
         """Return the belief with the rows' log messages at the nodes, after a damped step."""
@@ -168,13 +170,13 @@ def _adding_up(
     mean, variance = moments(tilt)
     # conditioning on the sum takes a share v_c / sum(v) off each variance
     left = variance * (1.0 - variance / max(float(variance.sum()), 1e-300))
-    spacing = (nodes[:, -1] - nodes[:, 0]) / (_NODES - 1)
+    spacing = (nodes[:, -1] - nodes[:, 0]) / (_CLASS_NODES - 1)
     return mean, np.sqrt(np.maximum(left, (0.3 * spacing) ** 2))
 
 
-_LEAST_FEATURES = 10
+_LEAST_FEATURES = 10  # With fewer features their effects do not correct the class counts.
 _EVIDENCE = 8.0  # Effects count if their squares exceed this many squared standard errors.
-_LARGEST = 0.5  # Up to this many log odds an effect is nearly linear in the shares.
+_LINEAR_EFFECT = 0.5  # Up to this many log odds an effect is nearly linear in the shares.
 
 
 @dataclass(frozen=True)
@@ -236,14 +238,14 @@ def class_effects(
     effects = (v * (x - centre[:, None]) / variance).sum(axis=0) / precision
     evidence = float((effects**2 * precision).sum())
     kept = max(1.0 - (_EVIDENCE * (len(counts) - 1) / max(evidence, 1e-12)) ** 2, 0.0)
-    kept *= max(1.0 - (float(np.abs(effects).max()) / _LARGEST) ** 4, 0.0)
+    kept *= max(1.0 - (float(np.abs(effects).max()) / _LINEAR_EFFECT) ** 4, 0.0)
     if not kept:
         return ClassEffects(none, none)
     return ClassEffects(kept * effects, 1.0 / np.sqrt(precision))
 
 
-_ROUNDS = 3  # Messages go this many times from rows to class counts.
-_STEP = 0.7  # Class counts move by this share of the way to their new values.
+_MESSAGE_ROUNDS = 3  # Messages go this many times from rows to class counts.
+_DAMPING = 0.7  # Class counts move by this share of the way to their new values.
 
 
 @dataclass(frozen=True)
@@ -316,10 +318,10 @@ def adaptive_means(
     belief = CountBelief.start(counts, records, class_variance, n_variance)
     groups = group_rows(tables, contrast_variance, ordered)
     freedom = sum(table.shape[1] - 1 for table in tables)
-    for _ in range(_ROUNDS):
+    for _ in range(_MESSAGE_ROUNDS):
         reading = _Reading(groups, belief, freedom, alpha)
         nodes = belief.nodes()
-        belief = belief.update(nodes, reading.messages(nodes), _STEP)
+        belief = belief.update(nodes, reading.messages(nodes), _DAMPING)
     reading = _Reading(groups, belief, freedom, alpha)
     effects = reading.class_effects()
     if any(effect.effects.any() for effect in effects):

@@ -49,11 +49,12 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.counts.adaptive_rows import FeatureRows, PooledRows, RowEvidence
 from dpbayes_sklearn.data.records import in_threads, quiet_numpy, threads_for
 
-_SPACED = np.linspace(0.0, 1.0, 21)
+_SPACED = np.linspace(0.0, 1.0, 21)  # Places of the nodes that are evenly spaced in log odds.
 _LOCAL = np.linspace(-3.85, 3.85, 12)  # Nodes around the mode, in standard deviations.
-_LEAST_NODE, _LARGEST_NODE = 1e-7, 1.0 - 1e-4  # outer nodes
-_CELLS = 512  # This many cells are integrated at a time, so that their nodes stay in the cache.
-_WORK = 1 << 11  # One cell takes as long as reading this many cells of records.
+_LEAST_NODE, _LARGEST_NODE = 1e-7, 1.0 - 1e-4  # The outermost nodes of a probability.
+# This many cells are integrated at a time, so that their nodes stay in the cache.
+_CELLS_AT_A_TIME = 512
+_READING_WORK = 1 << 11  # One cell takes as long as reading this many cells of records.
 
 
 def beta_moments(
@@ -80,9 +81,11 @@ def beta_moments(
         with quiet_numpy():
             found[:, some] = _moments(*(each[some] for each in cells))
 
-    blocks = [slice(start, start + _CELLS) for start in range(0, m.size, _CELLS)]
+    blocks = [
+        slice(start, start + _CELLS_AT_A_TIME) for start in range(0, m.size, _CELLS_AT_A_TIME)
+    ]
     if len(blocks) > 1:
-        in_threads(fill, blocks, threads_for(m.size * _WORK))
+        in_threads(fill, blocks, threads_for(m.size * _READING_WORK))
     else:
         fill(slice(None))
     mean, variance, slope = found.reshape(3, *m.shape)
@@ -135,8 +138,8 @@ def _nodes(
     return np.ascontiguousarray(np.sort(nodes.T.copy(), axis=1).T)
 
 
-_NEGLIGIBLE = 0.01  # Spreads with a smaller posterior probability are left out.
-_LARGEST = 400_000  # One block of cells has at most this many numbers.
+_NEGLIGIBLE_SPREAD = 0.01  # Spreads with a smaller posterior probability are left out.
+_BLOCK_NUMBERS = 400_000  # One block of cells has at most this many numbers.
 
 CellMoments = tuple[FloatArray, FloatArray]
 Positions = npt.NDArray[np.intp]
@@ -157,7 +160,7 @@ def cell_moments(
         coordinates = np.einsum("jlg,jg->jl", some.pooled_mean, share)
         center = pooled.positive(1.0 / rows.size + some.components.contrasts(coordinates))
         for g, spread in enumerate(some.spreads):
-            for use in _blocks(weights[:, g] > _NEGLIGIBLE, first[0].size):
+            for use in _blocks(weights[:, g] > _NEGLIGIBLE_SPREAD, first[0].size):
                 weight = weights[use, g]
                 mean, variance = _given_spread(rows, center, some, g, spread, counts, use)
                 first[use] += weight[:, None, None] * mean
@@ -172,7 +175,7 @@ def cell_moments(
 def _blocks(wanted: npt.NDArray[np.bool_], numbers: int) -> Iterator[Positions]:
     """Yield the positions of wanted features, few enough at a time."""
     every = np.flatnonzero(wanted)
-    step = max(_LARGEST // (32 * numbers), 1)
+    step = max(_BLOCK_NUMBERS // (32 * numbers), 1)
     for start in range(0, len(every), step):
         yield every[start : start + step]
 
@@ -226,9 +229,10 @@ def _smoothed(
     return y, v, concentration
 
 
-_ROUNDS = 30
+_DRAWING_ROUNDS = 30  # A sampler of cells and their sum takes this many turns.
 _LEAST_DRAWN = 1e-12  # Variances of cells, and drawn numbers, are at least this.
-_STEEPEST = 0.97  # Up to this ratio of deviation to mean cells are drawn from a cut-off normal.
+# Up to this ratio of deviation to mean cells are drawn from a cut-off normal.
+_MOST_RELATIVE_SD = 0.97
 # Ratios of mean to deviation of a normal before it is cut off at 0.
 _STARTS = np.linspace(-12.0, 40.0, 2001)
 
@@ -246,7 +250,7 @@ def row_draws(
     variance = variance * (1.0 + 0.4 * max(size - 3, 0) / size)
     variance = np.clip(variance, _LEAST_DRAWN, 0.99 * mean * (1.0 - mean) + _LEAST_DRAWN)
     own = variance.copy()
-    for _ in range(_ROUNDS):
+    for _ in range(_DRAWING_ROUNDS):
         got = own * (1.0 - 2.0 * mean) + mean**2 * own.sum(axis=-1, keepdims=True)
         own = own * variance / np.maximum(got, _LEAST_DRAWN)
     mean = np.maximum(mean, _LEAST_DRAWN)
@@ -254,8 +258,8 @@ def row_draws(
     drawn = rng.gamma(mean**2 / own, own / mean, size=shape)
     if size > 2:
         relative = np.sqrt(own) / mean
-        normal = mean * _positive_normal(np.minimum(relative, _STEEPEST), rng.random(shape))
-        drawn = np.where(relative < _STEEPEST, normal, drawn)
+        normal = mean * _positive_normal(np.minimum(relative, _MOST_RELATIVE_SD), rng.random(shape))
+        drawn = np.where(relative < _MOST_RELATIVE_SD, normal, drawn)
     drawn = np.maximum(drawn, _LEAST_DRAWN * mean)
     return np.asarray(drawn / drawn.sum(axis=-1, keepdims=True))
 

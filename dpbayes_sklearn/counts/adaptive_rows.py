@@ -143,10 +143,10 @@ def merge_counts(
 
 
 _POOLING_ROUNDS = 3  # h and its variance are estimated in turn this many times.
-_PSEUDO_FEATURES = 5.0
+_PSEUDO_FEATURES = 5.0  # The prior of what features share counts as this many features.
 _SHARED_FREEDOM = 8.0  # The common variance counts as 8 degrees of freedom in a feature's own.
-_RANGE = 0.1  # Correlation length of smooth rows, in units of a feature's range.
-_ROUGH = 0.05  # Adjacent values share all but this part of smooth rows' variance.
+_CORRELATION_LENGTH = 0.1  # Correlation length of smooth rows, in units of a feature's range.
+_ROUGH_SHARE = 0.05  # Adjacent values share all but this part of smooth rows' variance.
 
 
 @dataclass(frozen=True)
@@ -190,15 +190,17 @@ def on_simplex(rows: FloatArray) -> FloatArray:
 
 def smooth_kernel(size: int) -> FloatArray:
     """Return the Matern-3/2 correlation of the values of a feature with ordered values."""
-    gaps = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) / (_RANGE * size)
+    gaps = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) / (
+        _CORRELATION_LENGTH * size
+    )
     return np.asarray((1.0 + gaps) * np.exp(-gaps))
 
 
 def with_rough_share(smooth: FloatArray, rough: FloatArray) -> FloatArray:
     """Mix a smooth covariance, scaled to the trace of the rough one, with the latter."""
     scale = np.trace(rough, axis1=-2, axis2=-1) / np.trace(smooth, axis1=-2, axis2=-1)
-    share = (1.0 - _ROUGH) * scale
-    return np.asarray(share[..., None, None] * smooth + _ROUGH * rough)
+    share = (1.0 - _ROUGH_SHARE) * scale
+    return np.asarray(share[..., None, None] * smooth + _ROUGH_SHARE * rough)
 
 
 def pool(rows: FeatureRows, counts: FloatArray, n: float, alpha: float) -> PooledRows:
@@ -258,7 +260,7 @@ def _hyperprior(
     return center, variance
 
 
-_MOST_VALUES = 64  # With more values cells are coordinates themselves, and not smooth.
+_MOST_SMOOTH_VALUES = 64  # With more values cells are coordinates themselves, and not smooth.
 _LEAST_VARIANCE = 1e-15  # Variances are at least this, so that their logarithms are finite.
 
 
@@ -305,7 +307,7 @@ class Components:
 def exchangeable(pooled: FloatArray) -> Components:
     """Return the components of rows that spread as a Dirichlet around pooled rows (J, K)."""
     J, K = pooled.shape
-    if K > _MOST_VALUES:
+    if K > _MOST_SMOOTH_VALUES:
         variance = np.maximum(pooled * (1.0 - pooled), _LEAST_VARIANCE)
         even = np.full((J, K), 1.0 - 1.0 / K)
         return Components(None, None, even, variance, variance, np.zeros(J), 1.0 - 1.0 / K)
@@ -318,7 +320,7 @@ def exchangeable(pooled: FloatArray) -> Components:
 def smooth(pooled: FloatArray, noise: FloatArray, count: float) -> Components | None:
     """Return the components of smooth rows, for classes of ``count`` records; None if too many."""
     K = pooled.shape[1]
-    if K > _MOST_VALUES:
+    if K > _MOST_SMOOTH_VALUES:
         return None
     sampling, basis = _sampling(pooled), _contrast_basis(K)
     keep = np.eye(K) - pooled[..., None]
@@ -359,11 +361,12 @@ def _transposed(matrices: FloatArray) -> FloatArray:
     return np.swapaxes(matrices, -1, -2)
 
 
+# Values of the spread g of the rows of a feature whose evidence is compared.
 SPREADS = np.array([0.0, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6])
 _NO_SPREAD = 0.1  # Prior probability of g = 0.
-_WIDTH = 1.2  # Prior standard deviation of log g.
+_LOG_SPREAD_SD = 1.2  # Prior standard deviation of log g.
 _SMOOTH = 0.5  # Prior probability that rows of ordered values are smooth, if they spread at all.
-_EM_ROUNDS = 60
+_EM_ROUNDS = 60  # The weights of the spreads are estimated in this many rounds of EM.
 
 
 @dataclass(frozen=True)
@@ -426,7 +429,7 @@ def prior_weights(freedom: int, ordered: bool) -> FloatArray:
     >>> prior_weights(100, ordered=False).round(2)
     array([0.1 , 0.  , 0.  , 0.02, 0.14, 0.31, 0.28, 0.11, 0.04])
     """
-    away = np.log(SPREADS[1:] / min(5.0 / freedom, 0.3)) / _WIDTH
+    away = np.log(SPREADS[1:] / min(5.0 / freedom, 0.3)) / _LOG_SPREAD_SD
     positive = np.exp(-0.5 * away**2)
     positive *= (1.0 - _NO_SPREAD) / positive.sum()
     if ordered:

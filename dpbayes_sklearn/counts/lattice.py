@@ -155,13 +155,14 @@ def _split_mass(alphas: tuple[float, ...], length: int, step: float) -> FloatArr
 
 CountBounds = tuple[IntArray, IntArray]
 
-_NATS = 20.0  # A sum of noises leaves its window with probability exp(-20).
-_WORK = 1e8  # Up to this many products a table, every integer is visited (about 10 ms).
+_WINDOW_NATS = 20.0  # A sum of noises leaves its window with probability exp(-20).
+_FINE_WORK = 1e8  # Up to this many products a table, every integer is visited (about 10 ms).
 _COARSE_WORK = 1e7  # A coarser lattice takes at most this many products a table.
 _MOST_WORK = 1e9  # No table takes more products than this (about a second).
 _MOST_WORK_OF_A_CELL = 1e6  # In tables of over a thousand cells, no cell takes more products.
 _RESOLUTION = 8.0  # A standard deviation has at least this many lattice points.
-_SMALL = 64  # Up to this n all counts from 0 to n are visited.
+_EVERY_COUNT = 64  # Up to this n all counts from 0 to n are visited.
+# If every lattice would take too many products, one of this many points is used.
 _FALLBACK_POINTS = 256
 
 
@@ -206,17 +207,17 @@ class CountLattice:
         then one more count.
         """
         every = [classes, *tables]
-        if n <= _SMALL and sum(t.noisy.size for t in every) * (n + 1) ** 2 <= _COARSE_WORK:
+        if n <= _EVERY_COUNT and sum(t.noisy.size for t in every) * (n + 1) ** 2 <= _COARSE_WORK:
             return cls(n, 1.0, np.inf)
         work = sum(_work(table, n) for table in every) / len(every)
-        work += 3.0 * min(2.0 * size_noise.half_width(1, _NATS), n) ** 2
-        if work <= _WORK:
-            return cls(n, 1.0, _NATS)
+        work += 3.0 * min(2.0 * size_noise.half_width(1, _WINDOW_NATS), n) ** 2
+        if work <= _FINE_WORK:
+            return cls(n, 1.0, _WINDOW_NATS)
         step = min(np.sqrt(work / _COARSE_WORK), _spread(classes, tables, fresh) / _RESOLUTION)
         cells = sum(table.noisy.size for table in every) / len(every)
         step = max(step, np.sqrt(work / max(_MOST_WORK, _MOST_WORK_OF_A_CELL * cells)))
         points = int(np.clip(round(n / step), 1, n))
-        return cls(points, n / points, _NATS)
+        return cls(points, n / points, _WINDOW_NATS)
 
     @classmethod
     def over_everything(cls, n: int) -> CountLattice:
@@ -335,6 +336,6 @@ def _work(table: CountTable, n: int) -> float:
     """Return the number of products of the two passes over all rows of a table, at step one."""
     rows, n_cells = table.noisy.shape
     terms = 2.0 ** np.arange(np.ceil(np.log2(max(n_cells, 2))))
-    bounds = np.array([table.noise.half_width(int(m), _NATS) for m in terms])
+    bounds = np.array([table.noise.half_width(int(m), _WINDOW_NATS) for m in terms])
     width = np.minimum(2.0 * bounds, n) + 1.0
     return float(3.0 * rows * (n_cells / (2.0 * terms) * width**2).sum())

@@ -21,8 +21,9 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 
+# Stands for minus infinity where one would be subtracted from another.
 _LOWEST = float(np.finfo(np.float64).min)
-_AT_ONCE = 2**22  # At most this many sums of logarithms are held in memory.
+_MOST_SUMS = 2**22  # At most this many sums of logarithms are held in memory.
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class _Log(Algebra):
 
     def correlate(self, a: FloatArray, b: FloatArray) -> FloatArray:
         windows = np.lib.stride_tricks.sliding_window_view(a, len(b))
-        parts = range(0, len(windows), max(1, _AT_ONCE // len(b)))
+        parts = range(0, len(windows), max(1, _MOST_SUMS // len(b)))
         rows = parts.step
         return np.concatenate([self._log_sums(windows[i : i + rows] + b) for i in parts])
 

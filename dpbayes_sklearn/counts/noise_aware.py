@@ -48,7 +48,7 @@ from dpbayes_sklearn.noise import Marginal
 from dpbayes_sklearn.noise.law import NO_NOISE, UNKNOWN
 
 _SPAN = 300.0  # Log weights in a window differ by at most this, so that doubles multiply safely.
-_NEGLIGIBLE = 40.0  # Class counts this many nats below the mode are left out.
+_NEGLIGIBLE_NATS = 40.0  # Class counts this many nats below the mode are left out.
 _VISIBLE = 1e-9  # A larger probability at the end of a window shows that it is too narrow.
 
 
@@ -83,7 +83,7 @@ class NoisyStar:
         self.classes, self.tables, self.fresh = classes, tables, fresh
         self._released_n, self._size_noise = n, size_noise
         if self._secret:
-            n += int(size_noise.half_width(1, _NEGLIGIBLE)) + 1
+            n += int(size_noise.half_width(1, _NEGLIGIBLE_NATS)) + 1
         lattice = CountLattice.for_star(classes, tables, n, fresh, size_noise)
         wider = [replace(lattice, nats=factor * lattice.nats) for factor in (4.0, 12.0)]
         for attempt in (lattice, *wider, CountLattice.over_everything(n)):
@@ -99,7 +99,7 @@ class NoisyStar:
         """Return log weights of the number of records that are missing to the bound, if any."""
         if not self._secret:
             return []
-        half_width = self._size_noise.half_width(1, max(lattice.nats, _NEGLIGIBLE))
+        half_width = self._size_noise.half_width(1, max(lattice.nats, _NEGLIGIBLE_NATS))
         (first,), (last,) = lattice.around(np.array([float(self._released_n)]), half_width)
         alphas = tuple(self.classes.alpha.tolist())
         present = lattice.counts(np.arange(first, last + 1))
@@ -247,7 +247,7 @@ def _trimmed(log_weights: Segment, nats: float) -> Segment:
 
 def _law(log_weights: Segment) -> Segment:
     """Normalise log weights to probabilities, without the ends that do not matter."""
-    kept = _trimmed(log_weights, _NEGLIGIBLE)
+    kept = _trimmed(log_weights, _NEGLIGIBLE_NATS)
     weights = LINEAR.of_log(kept.values)
     return Segment(kept.start, weights / weights.sum())
 

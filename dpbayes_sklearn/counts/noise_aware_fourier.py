@@ -46,10 +46,10 @@ from dpbayes_sklearn.counts.splits import inverse_haar
 from dpbayes_sklearn.counts.tables import Tables
 from dpbayes_sklearn.noise import Marginal
 
-_NATS = 12.0  # Noise leaves its window with probability exp(-12).
-_WORK = 1e7  # Up to this many points of all planes every integer is visited (0.1 s).
-_RESOLUTION = 6.0  # The scale of the noise has at least this many lattice points.
-_SMALL = 64  # Up to this n all counts from 0 to n are visited.
+_NOISE_NATS = 12.0  # Noise leaves its window with probability exp(-12).
+_PLANE_WORK = 1e7  # Up to this many points of all planes every integer is visited (0.1 s).
+_SCALE_POINTS = 6.0  # The scale of the noise has at least this many lattice points.
+_EVERY_COUNT = 64  # Up to this n all counts from 0 to n are visited.
 # If a plane sums to less than this, products underflowed: add logarithms instead.
 _UNDERFLOW = 1e-200
 
@@ -115,13 +115,13 @@ class BooleanCharacters:
     @cached_property
     def lattice(self) -> CountLattice:
         """Every integer if that is cheap, else points that resolve the noise."""
-        if self.n <= _SMALL:
+        if self.n <= _EVERY_COUNT:
             return CountLattice(self.n, 1.0, np.inf)
-        width = min(self.law.half_width(1, _NATS), self.n)
+        width = min(self.law.half_width(1, _NOISE_NATS), self.n)
         work = len(self.feature_sums) * width**3
-        step = min((work / _WORK) ** (1 / 3), self.law.sharpness / _RESOLUTION)
+        step = min((work / _PLANE_WORK) ** (1 / 3), self.law.sharpness / _SCALE_POINTS)
         points = int(np.clip(round(self.n / max(step, 1.0)), 1, self.n))
-        return CountLattice(points, self.n / points, _NATS)
+        return CountLattice(points, self.n / points, _NOISE_NATS)
 
     @cached_property
     def _class_points(self) -> IntArray:
@@ -279,8 +279,8 @@ def _on_plane(factors: list[FloatArray], by: np.ufunc) -> FloatArray:
     return plane
 
 
-_MOST_STEPS = 2000
-_POWER_STEPS = 30
+_MOST_STEPS = 2000  # A projection ends after at most this many steps.
+_POWER_STEPS = 30  # The largest eigenvalue is found in this many steps of the power method.
 
 
 def nonnegative_fit(network: Network, blocks: Blocks, n: int, tolerance: float) -> Tables:

@@ -147,7 +147,7 @@ def leaf_probabilities(left: FloatArray) -> FloatArray:
     return probabilities
 
 
-_MOST_ENUMERATED = 1000
+_MOST_ENUMERATED = 1000  # Up to this many records the loss of every pair of counts is computed.
 
 
 def log_odds_of(omega: float) -> float:
@@ -260,8 +260,8 @@ class SplitGrid:
         return largest
 
 
-_UP = Context(prec=12, rounding=ROUND_CEILING)
-_CLOSE = 1e-9  # A value may be smaller than the largest affordable one by this part.
+_ROUND_UP = Context(prec=12, rounding=ROUND_CEILING)  # Rounds numbers up to twelve digits.
+_PRECISION_OF_SEARCH = 1e-9  # A value may be smaller than the largest affordable one by this part.
 
 SplitPriors = list[tuple[FloatArray, FloatArray]]
 """For every node the prior powers (a, b) of its splits."""
@@ -309,7 +309,7 @@ def rounded_up(number: float) -> Fraction:
     >>> rounded_up(0.1), rounded_up(1 / 3)
     (Fraction(100000000001, 1000000000000), Fraction(166666666667, 500000000000))
     """
-    return Fraction(_UP.create_decimal(Decimal(number)))
+    return Fraction(_ROUND_UP.create_decimal(Decimal(number)))
 
 
 _Powers = tuple[float, ...]
@@ -399,8 +399,8 @@ def largest_feasible(
 
     # near where the losses cross; what follows makes sure of it
     near = between(brentq(excess, 0.0, 1.0, disp=False))
-    nearer = [near * (1 - _CLOSE / 3), near * (1 + _CLOSE / 3)]
-    while high / low > 1 + _CLOSE:
+    nearer = [near * (1 - _PRECISION_OF_SEARCH / 3), near * (1 + _PRECISION_OF_SEARCH / 3)]
+    while high / low > 1 + _PRECISION_OF_SEARCH:
         middle = nearer.pop() if nearer else math.sqrt(low * high)  # the latter where losses jump
         if low < middle < high:
             low, high = (middle, high) if loss(middle) <= epsilon else (low, middle)

@@ -46,7 +46,7 @@ _FEW_STATES = 3  # Up to here looking for each state is faster than sorting.
 _BYTE = 255  # A byte adds up at most this many ones.
 _JOINT_CELLS = 1 << 12  # Joint tables of several columns stay in the cache up to this size.
 _ROWS_A_CELL = 8  # With fewer rows a cell, adding up joint cells takes as long as counting.
-_STORED = 1 << 18  # This many stored values of sparse rows are counted at a time.
+_STORED_AT_A_TIME = 1 << 18  # This many stored values of sparse rows are counted at a time.
 
 
 class Space:
@@ -187,7 +187,7 @@ def count_sparse_star(
     table = shard.table
     of_class = np.zeros(n_classes, np.int64)
     flat = np.zeros(n_classes * d * n_values, np.int64)
-    step = max(1, table.n_rows * max(_STORED, flat.size) // max(1, table.n_stored))
+    step = max(1, table.n_rows * max(_STORED_AT_A_TIME, flat.size) // max(1, table.n_stored))
     for rows, matrix in table.chunks(step):
         labels = classes.encode(shard.target[rows])
         of_class += np.bincount(labels, minlength=n_classes)
@@ -200,7 +200,7 @@ def count_sparse_star(
     return (*(counts[:, j, : network.sizes[j]] for j in range(d)), of_class)
 
 
-_STEPS = 2  # The weight of the smallest table has this many steps.
+_WEIGHT_STEPS = 2  # The weight of the smallest table has this many steps.
 
 
 def table_weights(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -210,7 +210,7 @@ def table_weights(sizes: Sequence[int]) -> tuple[int, ...]:
     ((3, 3, 6, 2), (1, 1))
     """
     least = min(sizes, default=1)
-    weights = [_rounded_root(_STEPS**2 * size, least) for size in sizes]
+    weights = [_rounded_root(_WEIGHT_STEPS**2 * size, least) for size in sizes]
     divisor = math.gcd(*weights)
     return tuple(weight // divisor for weight in weights)
 

@@ -32,9 +32,10 @@ from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, integer_we
 from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
 
-_STEPS = 1024  # The lattice of losses has this many steps in one nat.
+_STEPS_IN_A_NAT = 1024  # The lattice of losses has this many steps in one nat.
 _CLIP = 3.3  # Losses are clipped this many nats above that of a uniform guess.
-_FAR = 50.0  # Log ratios are cut at this many nats, far beyond where losses are clipped.
+_LARGEST_GAP = 50.0  # Log ratios are cut at this many nats, far beyond where losses are clipped.
+# Prior weights of the temperatures that can be learned, and of the emphases.
 _TEMPERATURES = {
     1.0: 0.2, 0.8: 0.24, 0.65: 0.2, 0.5: 0.14, 0.4: 0.08,
     0.3: 0.06, 0.2: 0.03, 0.12: 0.02, 0.06: 0.01, 0.0: 0.02,
@@ -164,9 +165,9 @@ class LossSums:
         for option in TEMPERINGS:
             gap = option.temperature * gaps[option.emphasis]
             gap += prior
-            np.minimum(gap, _FAR, out=gap)  # beyond, the loss is clipped
+            np.minimum(gap, _LARGEST_GAP, out=gap)  # beyond, the loss is clipped
             loss = np.log(sum(np.exp(gap, out=gap)))  # in the same order for every record
-            steps = np.clip(np.nan_to_num(_STEPS * loss, nan=top, posinf=top), 0, top)
+            steps = np.clip(np.nan_to_num(_STEPS_IN_A_NAT * loss, nan=top, posinf=top), 0, top)
             sums.append(int(np.floor(steps).astype(np.int64).sum()))
         return cls(np.array(sums, np.int64), len(classes), n_classes)
 
@@ -276,4 +277,4 @@ def emphases() -> tuple[float, ...]:
 
 def steps_at_most(n_classes: int) -> int:
     """Return the bound B on a loss in steps of the lattice, rounded up."""
-    return math.ceil(_STEPS * (_CLIP + math.log(n_classes)))
+    return math.ceil(_STEPS_IN_A_NAT * (_CLIP + math.log(n_classes)))

@@ -40,7 +40,8 @@ from dpbayes_sklearn.schema.values import Kind, cells_of, joined, kind_of
 Reader = Callable[[str], Any]
 """Reads one text; it may raise whatever it likes if the text has another form."""
 
-_TRUTH = {"True": True, "False": False}
+# How dask writes booleans that it has made texts of.
+_BOOLEAN_TEXTS = {"True": True, "False": False}
 _ISO_DATE = re.compile(  # pandas also reads "now", as another date every time
     r"-?\d+-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d(:?\d\d)?)?)?", re.ASCII
 )
@@ -102,8 +103,8 @@ def _cell(cell: Any, read: Reader) -> Any:
 
 
 def _integer(text: str) -> Any:
-    if text in _TRUTH:
-        return _TRUTH[text]
+    if text in _BOOLEAN_TEXTS:
+        return _BOOLEAN_TEXTS[text]
     try:
         return int(text)
     except ValueError:
@@ -111,7 +112,7 @@ def _integer(text: str) -> Any:
 
 
 def _float(text: str, read: Callable[[Any], Any]) -> Any:
-    return read(_TRUTH.get(text, text))
+    return read(_BOOLEAN_TEXTS.get(text, text))
 
 
 def _date(text: str, dtype: np.dtype[Any] | None) -> Any:

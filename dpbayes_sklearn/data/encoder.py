@@ -19,7 +19,7 @@ from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 from dpbayes_sklearn.schema.values import Column, Repeated
 
-_LONG = 4096  # Numbers that numpy should compute in one call.
+_NUMBERS_IN_A_CALL = 4096  # Numpy should compute at least this many numbers in one call.
 
 AnyArray = npt.NDArray[Any]
 
@@ -48,7 +48,7 @@ class PerColumn:
     @cached_property
     def repeat(self) -> int:
         """Rows of the table that make one long row."""
-        return 1 if self._same else max(1, _LONG // len(self.each))
+        return 1 if self._same else max(1, _NUMBERS_IN_A_CALL // len(self.each))
 
     @cached_property
     def _tiled(self) -> AnyArray:
@@ -117,10 +117,10 @@ Codes = npt.NDArray[np.unsignedinteger[Any]]
 """Codes of a chunk of rows: bytes, or 16 bits where a column has more than 256 values."""
 
 
-_MOST_VALUES = 2**16  # What the codes can hold.
+_MOST_VALUES = 2**16  # Codes of 16 bits can hold this many values.
 _MOST_EXACT = 2**53  # Up to here every integer is a float.
-_STORED = 1 << 21  # Stored values of a sparse matrix that are encoded at a time.
-_MOST_CELLS = 1 << 27  # The most cells, stored or not, that are encoded at a time.
+_STORED_AT_A_TIME = 1 << 21  # This many stored values of a sparse matrix are encoded at a time.
+_CELLS_AT_A_TIME = 1 << 27  # At most this many cells, stored or not, are encoded at a time.
 _CACHE_CELLS = 1 << 17  # A megabyte of doubles stays in the cache from one operation to the next.
 # Operands of any numeric type are computed with as doubles.
 _IN_DOUBLES: Any = {"dtype": np.float64, "casting": "same_kind"}
@@ -241,8 +241,12 @@ class Encoder:
             yield from self.chunks(table)
             return
         zeros = self.zeros(table.dtype)
-        stored = max(1, table.n_stored, table.n_rows * table.n_columns * _STORED // _MOST_CELLS)
-        for rows, chunk in table.chunks(max(1, table.n_rows * _STORED // stored)):
+        stored = max(
+            1,
+            table.n_stored,
+            table.n_rows * table.n_columns * _STORED_AT_A_TIME // _CELLS_AT_A_TIME,
+        )
+        for rows, chunk in table.chunks(max(1, table.n_rows * _STORED_AT_A_TIME // stored)):
             yield rows, self._sparse(chunk, zeros)
 
     def _sparse(self, matrix: Any, zeros: Codes) -> SparseCodes:

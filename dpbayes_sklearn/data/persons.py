@@ -31,7 +31,7 @@ from dpbayes_sklearn.noise.integers import Positions
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.schema.values import as_numbers
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # Dates are counted from here.
 # The most digits of a Decimal: 1e999999999 as an integer would fill the memory.
 _MOST_DIGITS = 10_000
 _MOST_MONTHS = 12 * 10**6  # Months from 1970. Numpy's calendar overflows only far beyond.
@@ -166,7 +166,7 @@ _FORMS: tuple[tuple[type | tuple[type, ...], Form], ...] = (
 """How labels of each type are read; the first type that fits counts."""
 
 
-_PLAIN = "biufUSmM"  # The kinds of numpy's types whose values it compares exactly.
+_PLAIN = "biufUSmM"  # Values of types of these kinds are compared exactly by numpy.
 
 
 def read_groups(groups: Any, n_rows: int, name: str = "groups") -> npt.NDArray[Any]:

@@ -264,8 +264,9 @@ def read_column(X: Any, *, may_be_empty: bool = False) -> npt.NDArray[Any]:
     return values
 
 
-_MOST_LABELS = 256  # Classes are rarely more. These may be names or numbers of people.
-_LABELS = (str, bytes, Number, np.generic)
+# A column with more distinct labels may hold names or numbers of people, not classes.
+_MOST_LABELS = 256
+_LABELS = (str, bytes, Number, np.generic)  # Labels of these types can be compared and hashed.
 
 
 def features_read(names: Sequence[str] | None, declared: Sequence[Domain | None]) -> str:

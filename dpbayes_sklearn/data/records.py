@@ -36,7 +36,7 @@ from dpbayes_sklearn.schema.values import (
 
 CHUNK_CELLS = 1 << 21
 """Cells read at a time: small enough for the cache, large enough to hide Python's overhead."""
-_MOST_ROWS = 1 << 17  # Rows read at a time.
+_MOST_ROWS = 1 << 17  # This many rows are read at a time.
 
 
 def rows_at_once(n_columns: int) -> int:

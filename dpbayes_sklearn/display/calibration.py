@@ -229,6 +229,7 @@ class ReliabilityDisplay(_Calibration):
         return self
 
 
+# Nominal levels of intervals whose coverage is drawn.
 LEVELS = np.array([0.05, *np.arange(0.1, 0.91, 0.1), 0.95, 0.99])
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_FARTHEST = 1.5  # Bars are cut off at so many times the largest effect.
+_LONGEST_BAR = 1.5  # Bars are cut off at this many times the largest effect.
 _MOST_ROTATED = 6  # More labels than this are written at an angle.
 
 
@@ -121,7 +121,7 @@ class ContributionDisplay(Drawn):
         ax.set(xlabel=shown.what)
 
     def _draw_curve(self, ax: Axes, shown: Effect) -> None:
-        most = _FARTHEST * max(float(np.abs(shown.value).max()), 0.5)
+        most = _LONGEST_BAR * max(float(np.abs(shown.value).max()), 0.5)
         ends = np.clip([shown.low, shown.high], -most, most)  # of a bin that is nearly empty
         lines = [np.atleast_2d(a) for a in (shown.value, *ends)]
         for number, (value, low, high) in enumerate(zip(*lines, strict=True)):

@@ -25,6 +25,7 @@ from dpbayes_sklearn.regression.slopes import Slopes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Features are ordered by information from this many draws of the posterior.
 _INFORMATION_DRAWS = 400
 
 
@@ -46,8 +47,8 @@ def informative_features(model: BayesianNaiveBayes, n_features: int) -> dict[str
     return dict(sorted(draws.items(), key=lambda item: -item[1].mean()))
 
 
-_DRAWS = 2000
-_FEATURES = 12  # How many features are shown: the most informative ones.
+_DENSITY_DRAWS = 2000  # Densities are drawn from this many draws of the posterior.
+_SHOWN_FEATURES = 12  # This many features are shown: the most informative ones.
 
 
 class MarginalLaw(Protocol):
@@ -148,7 +149,7 @@ def _(estimator: BayesianLinearRegression, column: str | None = None) -> Margina
 def _(estimator: BayesianNaiveBayes, column: str | None = None) -> Marginals:
     if column is not None:
         return _of_a_table(estimator, column)
-    found = informative_features(estimator, _FEATURES)
+    found = informative_features(estimator, _SHOWN_FEATURES)
     laws = {name: Draws(draws) for name, draws in found.items()}
     return Marginals(laws, None, "mutual information with the class (nats)")
 
@@ -162,7 +163,7 @@ def _of_a_table(estimator: DiscreteClassifier, column: str | None = None) -> Mar
     node = network.target if column is None else titles.index(column)
     domains = [*schema.columns.values(), schema.classes]
     rng = np.random.default_rng(0)  # what is released may be looked at with any
-    drawn = estimator.posterior_.sample(rng, _DRAWS)[node]
+    drawn = estimator.posterior_.sample(rng, _DENSITY_DRAWS)[node]
     alpha = estimator._alphas(network)[node]
     posterior, prior = {}, {}
     for cell in np.ndindex(network.shapes[node]):

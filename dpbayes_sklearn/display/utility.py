@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FoldScores = Mapping[str, Mapping[float, Sequence[float]]]
 """For every mechanism and epsilon the scores of the folds."""
 
+# Budgets at which utility is measured unless others are given.
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 
 
@@ -128,7 +129,7 @@ def _label(mechanism: str | Mechanism) -> str:
     return mechanism if isinstance(mechanism, str) else repr(mechanism)
 
 
-_BANDS = ("fill_between", "errorbar", None)
+_BANDS = ("fill_between", "errorbar", None)  # How the spread of repetitions can be drawn.
 
 
 class PrivacyUtilityDisplay(Drawn):

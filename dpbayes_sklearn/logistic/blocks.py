@@ -38,9 +38,9 @@ PLACES = 2**13
 """Steps between the bounds of a number that values are rounded to."""
 WEIGHT_STEPS = 2**14
 """Weights are multiples of 1/WEIGHT_STEPS."""
-_MOST_LEVELS = 2**16
+_MOST_LEVELS = 2**16  # The codes of a column fit 16 bits.
 _DRAWN = 65  # The effect of a number is drawn at this many places.
-_KNOTS = {"smooth": 4, "linear": 2}
+_KNOTS = {"smooth": 4, "linear": 2}  # The curve of a number's effect has this many knots.
 
 WeightCodes = npt.NDArray[np.uint16]
 """One number for each column: a category, or a place from the lower bound."""

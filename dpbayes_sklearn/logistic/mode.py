@@ -62,19 +62,22 @@ from dpbayes_sklearn.logistic.records import (
 from dpbayes_sklearn.noise import ClassRows, Noise, SupNorm
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
-_VOLUME, _SEARCH = Fraction(1, 4), Fraction(1, 64)  # largest share of the determinants; the jitter
+_VOLUME = Fraction(1, 4)  # The determinants cost at most this share of epsilon.
+_SEARCH = Fraction(1, 64)  # The noise that hides where the search ends gets this share.
 _MOST_SEARCH = Fraction(64)  # From this budget on the jitter is far below any other error.
 _EXPECTED = Fraction(17, 20)  # The noise usually has this share of epsilon, which sets the ridge.
-_RIDGE, _LEAST, _MOST = 20.0, 0.5, 60.0  # ridge over noise: 20/sqrt(n epsilon/p), between these
+# The ridge, in standard deviations of the noise, is 20 / sqrt(n epsilon / p) between these ends.
+_RIDGE, _LEAST_RIDGE, _MOST_RIDGE = 20.0, 0.5, 60.0
 _FINEST_NOISE = 40  # The noise's lattice has two to this power steps from 0 to 1.
-_FARTHEST = 256  # scales of the noise beyond twice the mean of its norm, which are never seen
+_NOISE_REACH = 256  # The norm of the noise is never seen this many scales beyond twice its mean.
 _FINEST = -30  # The finest lattice of what is released is two to this power.
-_RECORDS = 2.0**20  # The ridge is at least n over this, so that coefficients stay below 2^11.
+# The ridge is at least n over this, so that coefficients stay below 2^11.
+_RECORDS_PER_RIDGE = 2.0**20
 _NARROW = 2.0**-20  # Parts of a step smaller than this are not distinguished.
 _UPWARD = 1 + 2.0**-40  # This factor covers the rounding of floats.
-_START = 10_000  # Among very many records a search starts with this many.
-_CURVATURE = 4  # Second derivatives of the start use this many times as many records.
-_ROUGH = 0.01  # The start ends at a gradient of this part of the smallest ridge.
+_START_RECORDS = 10_000  # Among very many records a search starts with this many.
+_MORE_RECORDS = 4  # Second derivatives of the start use this many times as many records.
+_START_GRADIENT = 0.01  # The start ends at a gradient of this part of the smallest ridge.
 _SLOW = 0.3  # If a step leaves more of the gradient, second derivatives are computed anew.
 
 
@@ -155,10 +158,10 @@ def _ridge(
             np.array([math.sqrt(gradient_noise.variance(j)) for j in range(len(blocks.sizes))])
             / lattice
         )
-        each = noise * min(max(_RIDGE / math.sqrt(rho), _LEAST), _MOST)
+        each = noise * min(max(_RIDGE / math.sqrt(rho), _LEAST_RIDGE), _MOST_RIDGE)
     else:
         each = np.full(len(blocks.sizes), prior)
-    each = np.maximum(each, n / _RECORDS)
+    each = np.maximum(each, n / _RECORDS_PER_RIDGE)
     constant = float(np.median(each))
     most = math.expm1(min(float(epsilon * _VOLUME) / unit.max_records, 700.0))
     factor = max(1.0, determinant_bound(blocks, each, constant) / most * _UPWARD)
@@ -192,7 +195,7 @@ def _farthest(gradient_noise: ClassRows, lattice: int) -> float:
     probability below :math:`e^{-200}`: by Chernoff, :math:`e^{-(k + 256) + k\ln(2 + 256/k)}`.
     """
     k = 2 + sum(size - 1 for size in gradient_noise.values)
-    return (2 * k + _FARTHEST) * float(gradient_noise.scale) / lattice
+    return (2 * k + _NOISE_REACH) * float(gradient_noise.scale) / lattice
 
 
 def _rounding(blocks: Blocks, largest: float) -> float:
@@ -305,11 +308,11 @@ class _Search:
         """Return parameters at which the gradient, with its errors, is at most so large."""
         start, inverse = np.zeros(self.blocks.parameters), None
         with blas_for(self.blocks.width):
-            some = self.records.some(_START)
+            some = self.records.some(_START_RECORDS)
             if some is not self.records:
-                rough = float(self.ridge.min()) * _ROUGH
+                rough = float(self.ridge.min()) * _START_GRADIENT
                 start = self._found(some, start, None, max(error, rough))
-                more = self.records.some(_CURVATURE * _START)
+                more = self.records.some(_MORE_RECORDS * _START_RECORDS)
                 inverse = self._inverse(more, self._point(some, start))
             return self._found(self.records, start, inverse, error)
 

@@ -40,9 +40,9 @@ from dpbayes_sklearn.regression.coefficients import CoefficientTable
 from dpbayes_sklearn.schema import Interval, Schema
 
 _PRIOR_SD = 10.0  # Prior standard deviation of a contrast: so wide that it seldom decides.
-_LEAST = 1e-9  # Added to variances, in units of the largest curvature.
+_LEAST_VARIANCE = 1e-9  # This is added to variances, in units of the largest curvature.
 _TURNS = 60  # The iteration for a variance that depends on itself takes at most this many turns.
-_SETTLED = 1e-6  # It ends when the variance changes by a smaller part.
+_SETTLED = 1e-6  # The iteration ends when the variance changes by a smaller part.
 
 
 class Effects(NamedTuple):
@@ -154,7 +154,7 @@ class _Problem:
         values, vectors = np.linalg.eigh(self.matrix)
         self.score = (vectors * np.maximum(values, 0.0)) @ vectors.T
         # where there is neither noise nor score, a combination is not identified
-        least = _LEAST * max(float(np.abs(values).max(initial=0.0)), 1.0)
+        least = _LEAST_VARIANCE * max(float(np.abs(values).max(initial=0.0)), 1.0)
         self.noise = np.diag(released.noise + least)
         self.prior = np.full(len(self.mode), _PRIOR_SD**-2)
 
@@ -267,7 +267,7 @@ def log_probabilities(log_odds: FloatArray) -> FloatArray:
     return np.stack([log_expit(-log_odds), log_expit(log_odds)], axis=1)
 
 
-_LARGEST = 700.0  # Logarithms of larger odds ratios do not fit a float.
+_MOST_LOG_ODDS = 700.0  # Logarithms of larger odds ratios do not fit a float.
 _REFERENCE = 1  # Effects are compared with this knot: a third of the ranks lie below it.
 
 
@@ -356,7 +356,7 @@ def _row(
     reach = float(ndtri(0.5 + level / 2)) * sd
     low, high = estimate - reach, estimate + reach
     ratio, least, most = (
-        math.exp(min(max(each, -_LARGEST), _LARGEST)) for each in (estimate, low, high)
+        math.exp(min(max(each, -_MOST_LOG_ODDS), _MOST_LOG_ODDS)) for each in (estimate, low, high)
     )
     return OddsRatio(name, estimate, sd, low, high, ratio, least, most, sampling, privacy)
 

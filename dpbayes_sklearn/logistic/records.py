@@ -35,15 +35,17 @@ from dpbayes_sklearn.logistic.blocks import (
 )
 from dpbayes_sklearn.schema import Categories
 
-_COARSE, _FINE = 2.0**22, 2.0**24  # steps of a coefficient: 2^-22, and 2^-46
-_HALF = 2.0**22  # Residuals have steps of 2^-22, and of 2^-44 in two parts.
-LATTICE = 1 / (_COARSE * _FINE)
+# A coefficient is a multiple of 2^-22 plus a smaller multiple of 2^-46.
+_COARSE_STEPS, _FINE_STEPS = 2.0**22, 2.0**24
+_RESIDUAL_STEPS = 2.0**22  # Residuals have steps of 2^-22, and of 2^-44 in two parts.
+LATTICE = 1 / (_COARSE_STEPS * _FINE_STEPS)
 """Coefficients at which gradients are asked for are multiples of it."""
 MOST_RECORDS = 2**26
 """Sums of the residuals of so many records fit 64 bits."""
 _KEPT_CELLS = 1 << 25  # Codes of up to this many cells, two bytes each, are kept between passes.
-_CONTRAST = 2.0**36  # Steps of a contrast in products, so that weighted sums stay below 2^53.
-_ROWS = 1 << 12  # A chunk of weights has so few rows that products over them are exact.
+# A contrast has this many steps in products, so that weighted sums stay below 2^53.
+_CONTRAST_STEPS = 2.0**36
+_ROWS_AT_A_TIME = 1 << 12  # A chunk of weights has so few rows that products over them are exact.
 
 
 def on_lattice(coefficients: FloatArray) -> FloatArray:
@@ -190,13 +192,13 @@ class MappedRecords:
         """Return the gradient of the loss at coefficients on the lattice, and the rows."""
         ask = partial(_gradient, reader=self.reader, values=self._values(coefficients))
         by_code, rows = self.records.total(ask).parts
-        sums = [np.array([by_code[0].sum(axis=0) @ [1.0, 1 / _HALF]]) * WEIGHT_STEPS]
+        sums = [np.array([by_code[0].sum(axis=0) @ [1.0, 1 / _RESIDUAL_STEPS]]) * WEIGHT_STEPS]
         for block, size, each in zip(
             self.tables, self.reader.blocks.sizes, by_code[1:], strict=True
         ):
             coarse, fine = (block.sums(part, size) for part in each.T)
-            sums.append(coarse + fine / _HALF)
-        return np.concatenate(sums) / (_HALF * WEIGHT_STEPS), rows
+            sums.append(coarse + fine / _RESIDUAL_STEPS)
+        return np.concatenate(sums) / (_RESIDUAL_STEPS * WEIGHT_STEPS), rows
 
     def curvature(self, coefficients: FloatArray) -> FloatArray:
         """Return the sum of the second derivatives, in floats."""
@@ -227,8 +229,8 @@ class MappedRecords:
 
     def _values(self, coefficients: FloatArray) -> _Values:
         """Return what every code adds to z, as two whole numbers in one complex number."""
-        coarse = np.rint(coefficients * _COARSE)
-        split = coarse + 1j * np.rint((coefficients * _COARSE - coarse) * _FINE)
+        coarse = np.rint(coefficients * _COARSE_STEPS)
+        split = coarse + 1j * np.rint((coefficients * _COARSE_STEPS - coarse) * _FINE_STEPS)
         starts = self.reader.blocks.starts
         parts = (split[a:b] for a, b in pairwise(starts))
         each = [block.values(part) for block, part in zip(self.tables, parts, strict=True)]
@@ -244,7 +246,7 @@ class _Values(NamedTuple):
         z = np.full(len(codes), self.constant)
         for j, value in enumerate(self.by_code):
             z += value[codes[:, j]]
-        return np.asarray(expit((z.real + z.imag / _FINE) / (_COARSE * WEIGHT_STEPS)))
+        return np.asarray(expit((z.real + z.imag / _FINE_STEPS) / (_COARSE_STEPS * WEIGHT_STEPS)))
 
 
 class _Sums:
@@ -268,9 +270,9 @@ def _gradient(shard: Shard, reader: _Reader, values: _Values) -> _Sums:
     sums = [np.zeros((1, 2)), *(np.zeros((len(each), 2)) for each in values.by_code)]
     rows = 0
     for codes, labels in reader.chunks(shard):
-        steps = (values.probability(codes) - labels) * _HALF
+        steps = (values.probability(codes) - labels) * _RESIDUAL_STEPS
         coarse = np.rint(steps)
-        for part, residual in enumerate((coarse, np.rint((steps - coarse) * _HALF))):
+        for part, residual in enumerate((coarse, np.rint((steps - coarse) * _RESIDUAL_STEPS))):
             sums[0][0, part] += residual.sum()
             for j, total in enumerate(sums[1:]):
                 total[:, part] += np.bincount(codes[:, j], residual, len(total))
@@ -315,7 +317,7 @@ def _contrasts(
     BLAS rounds a row by how many others there are. So products are of whole numbers, which are
     exact in any order, and squares are added up column by column.
     """
-    v = x @ np.rint(basis * _CONTRAST) / (_CONTRAST * WEIGHT_STEPS)
+    v = x @ np.rint(basis * _CONTRAST_STEPS) / (_CONTRAST_STEPS * WEIGHT_STEPS)
     norms = np.zeros(len(v))
     for column, weight in zip(v.T, weights, strict=True):
         norms += np.square(weight * column)
@@ -327,6 +329,6 @@ def _scaled(
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield weights and probabilities, a few thousand records at a time."""
     for codes, _ in reader.chunks(shard):
-        for first in range(0, len(codes), _ROWS):
-            some = codes[first : first + _ROWS]
+        for first in range(0, len(codes), _ROWS_AT_A_TIME):
+            some = codes[first : first + _ROWS_AT_A_TIME]
             yield reader.blocks.weights(some, tables), values.probability(some)

@@ -79,8 +79,9 @@ from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
 from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC, loss_of_a_draw, score_range
 from dpbayes_sklearn.release import Facts, Plan, Step
 
-_USUAL = 0.1  # mean of q(1 - q) that the spreads suppose, with even shares of the levels
-_GRID = 2**15  # Entries have this many steps from 0 to 1 in products.
+# Mean of q(1 - q) that the spreads of draws suppose, with even shares of the levels.
+_USUAL_CURVATURE = 0.1
+_PRODUCT_STEPS = 2**15  # Entries have this many steps from 0 to 1 in products.
 _SPARE = 1 - 2.0**-24  # This factor covers the rounding of residuals, contrasts and floats.
 
 
@@ -120,7 +121,7 @@ class LogisticDrawPlan(NamedTuple):
     ) -> LogisticDrawPlan:
         """Return the plan of draws around a mode, each of which may lose so much."""
         blocks, ridge = mode.blocks, mode.ridge
-        usual = n * _USUAL / blocks.per_parameter(np.array(blocks.sizes, float), 1.0)
+        usual = n * _USUAL_CURVATURE / blocks.per_parameter(np.array(blocks.sizes, float), 1.0)
         spread = np.sqrt(mode.noise / (ridge + usual) ** 2 + 1 / (usual + prior))
         radius = math.sqrt(blocks.parameters)
         worst = unit.n_changed * score_of_records(blocks, spread, radius)
@@ -132,9 +133,11 @@ class LogisticDrawPlan(NamedTuple):
         blocks, width = self.blocks, len(centre)
         coefficients = on_lattice(blocks.basis @ centre)
         sums, _ = records.gradient(coefficients)
-        products = records.products(coefficients, blocks.basis, np.ones(width), math.inf, _GRID)
+        products = records.products(
+            coefficients, blocks.basis, np.ones(width), math.inf, _PRODUCT_STEPS
+        )
         curvature = np.zeros((width, width))
-        curvature[np.triu_indices(width)] = products / _GRID**2
+        curvature[np.triu_indices(width)] = products / _PRODUCT_STEPS**2
         curvature += np.triu(curvature, 1).T
         precision = self.weight * curvature + self.prior * np.eye(width)
         linear = -self.weight * (sums @ blocks.basis) - self.prior * centre
@@ -153,21 +156,25 @@ def score_of_records(blocks: Blocks, spread: FloatArray, radius: float) -> float
 
 FEW_RECORDS = 100
 """Records times epsilon per parameter below which naive Bayes is usually more accurate."""
-_LOOK = Fraction(1, 10)
-_CURVATURE, _LESS = Fraction(3, 10), Fraction(3, 20)  # the latter if records are very many
-_MANY = 4000.0  # n epsilon/p from which on that is so, and intervals are released if not asked for
+_LOOK_SHARE = Fraction(1, 10)  # Histograms of the numbers get this part of epsilon.
+# The curvature gets the first part of epsilon, or the second if records are very many.
+_CURVATURE_SHARE, _LESS_CURVATURE_SHARE = Fraction(3, 10), Fraction(3, 20)
+# From this n epsilon / p on records are very many, and intervals are released unless refused.
+_MANY_RECORDS = 4000.0
+# More parameters than the first are refused; more than the second get no intervals by default.
 _MOST_PARAMETERS, _MOST_WITH_INTERVALS = 2000, 200
-_TRUST = 0.7  # A released histogram has at most this weight beside the uniform law.
-_DOUBT = 0.5  # This many standard deviations are taken off a released count.
-_TAIL = 0.005  # At most this share of the values lies beyond each end of a window.
-_CONSTANT = Fraction(1, 4)  # Weight of the intercept among coordinates with matrix noise.
-_REACH = 2.0  # The limit of records' squared norm is this many deviations above its mean.
+_HISTOGRAM_TRUST = 0.7  # A released histogram has at most this weight beside the uniform law.
+_COUNT_DOUBT = 0.5  # This many standard deviations are taken off a released count.
+_WINDOW_TAIL = 0.005  # At most this share of the values lies beyond each end of a window.
+# Weight of the intercept among the coordinates, with matrix noise.
+_INTERCEPT_WEIGHT = Fraction(1, 4)
+_NORM_REACH = 2.0  # The limit of records' squared norm is this many deviations above its mean.
 _LEAST_NORM = 1 / 64  # The limit is at least this part of the largest possible norm.
-_SURE = 1.5  # A tail within a window exceeds this many standard deviations of noise.
-_FINEST_GRID = 2**15
+_SURE_TAIL = 1.5  # A tail within a window exceeds this many standard deviations of noise.
+_FINEST_GRID = 2**15  # Coordinates in products have at most this many steps from 0 to 1.
 _UPWARD = 1 + Fraction(1, 2**30)  # This factor covers the rounding of floats.
-_DRAWS = Fraction(1, 2)  # Draws have this part of a mode's budget.
-_SCALE = 2.0  # Predictions multiply the mode by 1 + this over sqrt(n epsilon/p).
+_DRAWS_SHARE = Fraction(1, 2)  # Draws have this part of a mode's budget.
+_PREDICTION_SCALE = 2.0  # Predictions multiply the mode by 1 + this / sqrt(n epsilon / p).
 
 
 class Look(NamedTuple):
@@ -212,13 +219,13 @@ def seen(
 
 def _shares_of_bins(counts: FloatArray, deviation: float) -> FloatArray:
     """Return the shares of the bins, missing values left out; even ones if nothing is left."""
-    kept = np.maximum(counts[:BINS] - _DOUBT * deviation, 0.0)
+    kept = np.maximum(counts[:BINS] - _COUNT_DOUBT * deviation, 0.0)
     return np.asarray(kept / kept.sum()) if kept.sum() > 0 else np.full(BINS, 1 / BINS)
 
 
 def _rank(counts: FloatArray, n: int, deviation: float) -> FloatArray:
     """Return the cumulative distribution at the ends of the bins, mixed with the uniform one."""
-    trust = _TRUST * n / (n + BINS * deviation)
+    trust = _HISTOGRAM_TRUST * n / (n + BINS * deviation)
     mass = trust * _shares_of_bins(counts, deviation) + (1 - trust) / BINS
     return np.concatenate([[0.0], np.minimum(np.cumsum(mass[:-1]), 1.0), [1.0]])
 
@@ -234,7 +241,7 @@ def _window(counts: FloatArray, n: int, deviation: float) -> FloatArray:
 def _end(counts: FloatArray, n: int, deviation: float) -> int:
     """Return how many bins hold, from this side, no more than a few records and noise."""
     noise = deviation * np.sqrt(np.arange(1, BINS + 1))
-    found = int(np.argmax(np.cumsum(counts) > _TAIL * n + _SURE * noise))
+    found = int(np.argmax(np.cumsum(counts) > _WINDOW_TAIL * n + _SURE_TAIL * noise))
     return max(0, found - 1)
 
 
@@ -257,7 +264,7 @@ class CurvaturePlan(NamedTuple):
             grid //= 2
         if not grid:
             raise ValueError("epsilon is too small for exact noise; use a larger one.")
-        weights = tuple(Fraction(1) if j >= 0 else _CONSTANT for j in blocks.block_of)
+        weights = tuple(Fraction(1) if j >= 0 else _INTERCEPT_WEIGHT for j in blocks.block_of)
         return cls(blocks, grid, MatrixNoise(bound * grid**2, weights), limit)
 
     def release(
@@ -281,7 +288,7 @@ def _symmetric(upper: FloatArray) -> FloatArray:
 def largest_norm(blocks: Blocks) -> float:
     """Return the largest squared norm of a record, the constant weighted."""
     contrasts = sum(1 - 1 / size for size in blocks.sizes)
-    return float(_CONSTANT) ** 2 * blocks.intercept + contrasts
+    return float(_INTERCEPT_WEIGHT) ** 2 * blocks.intercept + contrasts
 
 
 def norm_limit(blocks: Blocks, tables: tuple[ColumnWeights, ...], shares: FloatArray) -> float:
@@ -289,7 +296,7 @@ def norm_limit(blocks: Blocks, tables: tuple[ColumnWeights, ...], shares: FloatA
 
     ``shares`` are the released shares of the bins of every number.
     """
-    squares, spread, each = float(_CONSTANT) ** 2 * blocks.intercept, 0.0, iter(shares)
+    squares, spread, each = float(_INTERCEPT_WEIGHT) ** 2 * blocks.intercept, 0.0, iter(shares)
     for domain, size, block in zip(blocks.domains, blocks.sizes, tables, strict=True):
         if not blocks.knots(domain):
             squares += 1 - 1 / size
@@ -302,7 +309,7 @@ def norm_limit(blocks: Blocks, tables: tuple[ColumnWeights, ...], shares: FloatA
         squares += mean
         spread += float(law @ (centres - mean) ** 2)
     largest = largest_norm(blocks)
-    return min(largest, max(squares + _REACH * math.sqrt(spread), _LEAST_NORM * largest))
+    return min(largest, max(squares + _NORM_REACH * math.sqrt(spread), _LEAST_NORM * largest))
 
 
 @dataclass(frozen=True)
@@ -370,7 +377,7 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
             share, most = self.curvature, self.facts.n_bound
             of_limit = CurvaturePlan.of(blocks, most, share, self.cost.unit, limit)
             matrix, variances = of_limit.release(mapped, mode, noise)
-        scale = 1 + _SCALE / math.sqrt(self.rho)
+        scale = 1 + _PREDICTION_SCALE / math.sqrt(self.rho)
         error = self.mode.noise
         return LogisticPosterior(mode, look.nodes, self.mode.ridge, error, scale, matrix, variances)
 
@@ -380,9 +387,9 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
         if self.mode is None:
             return super().steps
         unit, epsilon = self.cost.unit, Fraction(self.cost.epsilon)
-        look = Fraction(0) if self.look is None else _LOOK * epsilon
+        look = Fraction(0) if self.look is None else _LOOK_SHARE * epsilon
         rest = epsilon - look - self.curvature
-        draws = Fraction(0) if self.draws is None else _DRAWS * rest
+        draws = Fraction(0) if self.draws is None else _DRAWS_SHARE * rest
         parts = {
             "perturbed mode": rest - draws,
             "draws of the posterior": draws,
@@ -442,8 +449,8 @@ def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budge
     epsilon = Fraction(budget.epsilon)
     rho = records_per_parameter(blocks, n, float(epsilon), unit)
     curvature = Fraction(0) if draws else _curvature_share(prior, rho) * epsilon
-    look = LookPlan.of(blocks, epsilon * _LOOK, unit) if blocks.numbers else None
-    rest = epsilon - curvature - (epsilon * _LOOK if look else 0)
+    look = LookPlan.of(blocks, epsilon * _LOOK_SHARE, unit) if blocks.numbers else None
+    rest = epsilon - curvature - (epsilon * _LOOK_SHARE if look else 0)
     most = facts.n_bound  # of a secret number of records: sums and searches must end for all
     if isinstance(mechanism, Sampler):
         return _with_draws(replace(whole, rho=rho, look=look), rest, budget.delta, mechanism)
@@ -458,7 +465,7 @@ def _with_draws(
 ) -> LogisticPlan:
     """Return a plan whose mode and draws share what the look leaves."""
     (prior, facts, unit), n_draws = (plan.prior, plan.facts, plan.cost.unit), mechanism.n_samples
-    share = rest * _DRAWS
+    share = rest * _DRAWS_SHARE
     loss = loss_of_a_draw(share, delta, n_draws)
     ratio = plan.rho * float((rest - share) / Fraction(plan.cost.epsilon))
     mode = plan_mode(prior.blocks, facts.n_bound, rest - share, unit, ratio, prior.precision)
@@ -480,5 +487,11 @@ def _curvature_share(prior: LogisticPrior, rho: float) -> Fraction:
             f"intervals=True is available for at most {_MOST_WITH_INTERVALS} parameters; the model "
             f"has {prior.blocks.parameters}. Set intervals=False."
         )
-    wanted = rho >= _MANY and few if prior.intervals is None else prior.intervals
-    return Fraction(0) if not wanted else _LESS if rho >= _MANY else _CURVATURE
+    wanted = rho >= _MANY_RECORDS and few if prior.intervals is None else prior.intervals
+    return (
+        Fraction(0)
+        if not wanted
+        else _LESS_CURVATURE_SHARE
+        if rho >= _MANY_RECORDS
+        else _CURVATURE_SHARE
+    )

@@ -32,10 +32,11 @@ from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy import PrivacyGuarantee
 
-_DRAWS = 4000  # of the noise: the share beyond its 0.975-quantile then errs by 0.0025
-_SEED = 20_261  # of public simulations
-_NUDGE = 1e-9
-_FARTHEST = 1e6  # of a ratio without an upper end
+# With this many draws of the noise the share beyond its 0.975-quantile errs by 0.0025.
+_NOISE_DRAWS = 4000
+_SEED = 20_261  # The seed of public simulations.
+_NUDGE = 1e-9  # The search for an end starts this part of the way into the range.
+_LARGEST_RATIO = 1e6  # The interval of a ratio without an upper end stops here.
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,15 @@ class Noisy:
     @staticmethod
     def exact(value: float) -> Noisy:
         """Return a number without noise."""
-        return Noisy(value, np.zeros(_DRAWS))
+        return Noisy(value, np.zeros(_NOISE_DRAWS))
 
 
 @lru_cache(maxsize=16)
 def simulated(law: NoiseLaw | None, size: int) -> FloatArray:
     """Return draws of the noise of one release, in the units of its numbers; zeros without law."""
     if law is None:
-        return np.zeros((_DRAWS, size))
-    return Noise(random_source(_SEED)).draw(law, _DRAWS) / law.grid
+        return np.zeros((_NOISE_DRAWS, size))
+    return Noise(random_source(_SEED)).draw(law, _NOISE_DRAWS) / law.grid
 
 
 def ratio(
@@ -109,8 +110,8 @@ def ratio(
 
     ``sampling(a)`` is the variance of the sampling error of A - aB.
     """
-    normal = norm.ppf((np.arange(_DRAWS) + 0.5) / _DRAWS)[_shuffled()]
-    low, high = max(ends[0], -_FARTHEST), min(ends[1], _FARTHEST)
+    normal = norm.ppf((np.arange(_NOISE_DRAWS) + 0.5) / _NOISE_DRAWS)[_shuffled()]
+    low, high = max(ends[0], -_LARGEST_RATIO), min(ends[1], _LARGEST_RATIO)
 
     def excess(a: float) -> float:
         noise = top.errors - a * bottom.errors + math.sqrt(max(sampling(a), 0.0)) * normal
@@ -139,7 +140,7 @@ def _border(excess: Callable[[float], float], centre: float, end: float) -> floa
 @lru_cache(maxsize=1)
 def _shuffled() -> npt.NDArray[np.intp]:
     """Return a fixed order, by which normal quantiles are paired with draws of the noise."""
-    return np.random.default_rng(_SEED).permutation(_DRAWS)
+    return np.random.default_rng(_SEED).permutation(_NOISE_DRAWS)
 
 
 def mean_of(scores: Sequence[Score]) -> Score:

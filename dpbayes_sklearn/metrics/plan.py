@@ -38,7 +38,8 @@ from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
 from dpbayes_sklearn.privacy.gaussian import composed_rho
 from dpbayes_sklearn.release import Plan
 
-_GUESS, _DOUBT = 0.3, 0.8  # of a loss's variance over its largest possible one: median, log-sd
+# Prior of a loss's variance over the largest possible one: median, and deviation of its log.
+_USUAL_VARIANCE, _LOG_VARIANCE_SD = 0.3, 0.8
 
 
 class ConfusionMatrix(NamedTuple):
@@ -156,7 +157,7 @@ class ReleasedEvaluation:
         if not seen.errors.any():
             return seen.value
         shares = np.geomspace(1e-3, 1.0, 200)
-        prior = -(np.log(shares / _GUESS) ** 2) / (2 * _DOUBT**2)
+        prior = -(np.log(shares / _USUAL_VARIANCE) ** 2) / (2 * _LOG_VARIANCE_SD**2)
         error = (seen.value - shares * most) / (np.std(seen.errors) / math.sqrt(2))
         weight = np.exp(prior - np.abs(error) - (prior - np.abs(error)).max())
         return float(weight @ shares / weight.sum() * most)
@@ -258,11 +259,12 @@ def _share(part: Noisy, whole: Noisy, level: float) -> Score:
 
 
 BESIDES = "the evaluated model is accounted for besides, if it was fitted to the same people"
-COUNT = "count"
-_SHARE, _SPREAD_SHARE = 5, 1  # of sums and of each table; of squared influences
-_USUAL_BINS = 40  # if the number of records is secret
-_LEAST_BINS = {"scores": 10, "confidence": 5}
-_MOST_BINS = {"scores": 60, "confidence": 10}
+COUNT = "count"  # The name of the number of records among sums.
+# Parts of the budget: sums and every table get the first, squared influences the second.
+_PART_SHARE, _SPREAD_SHARE = 5, 1
+_USUAL_BINS = 40  # A table has this many bins if the number of records is secret.
+_LEAST_BINS = {"scores": 10, "confidence": 5}  # A table has at least this many bins.
+_MOST_BINS = {"scores": 60, "confidence": 10}  # A table has at most this many bins.
 
 
 @dataclass(frozen=True)
@@ -366,7 +368,7 @@ def plan(task: Task, scoring: Sequence[str], budget: Budget, n: int) -> Evaluati
     facts: dict[str, Any] = {"task": task, "n": known, "conditions": (BESIDES,)}
     if budget.infinite:
         return EvaluationPlan(cost=budget, mechanism="exact", parts=tuple(parts), **facts)
-    shares = [_SPREAD_SHARE if part.name == "spreads" else _SHARE for part in parts]
+    shares = [_SPREAD_SHARE if part.name == "spreads" else _PART_SHARE for part in parts]
     epsilon, cost, rho = Fraction(budget.epsilon), budget, None
     if budget.delta:
         numbers = sum(len(part.columns) or int(np.prod(part.shape)) for part in parts)

@@ -42,8 +42,9 @@ from dpbayes_sklearn.schema import Interval
 
 Positions = npt.NDArray[np.intp]
 
-_STREAM = 2**18  # of a seed
-_ERRORS = 4.0  # standard deviations of the residuals within which errors are not clipped
+_SCORES_STREAM = 2**18  # The stream of a seed from which the noise of scores is drawn.
+# Errors within this many standard deviations of the residuals are not clipped.
+_UNCLIPPED_SDS = 4.0
 
 
 def private_score(
@@ -137,7 +138,7 @@ def private_score(
             warn_of_delta(planned.cost, planned.n)
         promises = (*promises, *_seeded(random_state, planned.cost, ledger))
         _charge(ledger, planned.cost, f"private_score, {', '.join(asked.metrics)}")
-        release = carry_out(planned, records, Noise.of(random_state, _STREAM))
+        release = carry_out(planned, records, Noise.of(random_state, _SCORES_STREAM))
     return asked.evaluation(release.posterior, release.guarantee.under(*promises))
 
 
@@ -227,7 +228,7 @@ def private_cross_validate(
         labels = None if groups is None else read_groups(groups, len(target))
         rehearsal = clone(estimator).set_params(accountant=Prepaid(), random_state=None)
         conditions = rehearsed([rehearsal], rows, target, labels, kind)
-        noise = Noise.of(random_state, _STREAM)
+        noise = Noise.of(random_state, _SCORES_STREAM)
         fold = _folds(len(target), labels, unit, cv, noise)
         _plan_ahead(estimator, asked, len(target), least_probability, largest_error)
         cost = Budget(
@@ -362,7 +363,7 @@ def _task(model: Any, least_probability: Any, largest_error: Any) -> Task:
     width = target.high - target.low
     if largest_error is None:
         residual_std = math.sqrt(model.posterior_.noise_variance) * float(model._scale.half)
-        largest_error = min(width, _ERRORS * residual_std)
+        largest_error = min(width, _UNCLIPPED_SDS * residual_std)
     return Regression(
         target.low, target.high, min(width, checked("largest_error", largest_error, 0.0, math.inf))
     )

@@ -39,7 +39,7 @@ from dpbayes_sklearn.privacy.budget import PrivacyUnit
 SCORE_STEPS = 2**20
 """The H: half the range of a loss, in steps."""
 
-_MOST_RECORDS = 2**40  # then no sum of steps exceeds 64 bits
+_MOST_RECORDS = 2**40  # With this many records no sum of steps exceeds 64 bits.
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,8 @@ class ScoreSums:
         return SupNorm.of((SCORE_STEPS,) * number, unit.n_changed, epsilon)
 
 
-_FARTHEST = 6.0  # logit of the outermost edge between bins of scores
-_SURE = 0.998  # probability of the outermost edge between bins of confidence
+_OUTERMOST_LOGIT = 6.0  # Logit of the outermost edge between bins of scores.
+_OUTERMOST_CONFIDENCE = 0.998  # Probability of the outermost edge between bins of confidence.
 
 
 class Labelled(NamedTuple):
@@ -210,8 +210,8 @@ class Classification:
     def edges(self, table: str, bins: int) -> FloatArray:
         """Return the public edges between bins: of scores, or of the confidence."""
         if table == "scores":
-            return np.asarray(expit(np.linspace(-_FARTHEST, _FARTHEST, bins - 1)))
-        ends = logit(1 / self.n_classes), logit(_SURE)
+            return np.asarray(expit(np.linspace(-_OUTERMOST_LOGIT, _OUTERMOST_LOGIT, bins - 1)))
+        ends = logit(1 / self.n_classes), logit(_OUTERMOST_CONFIDENCE)
         return np.asarray(expit(np.linspace(*ends, bins)))[1:]
 
     def confidences(self, bins: int) -> FloatArray:
@@ -276,7 +276,7 @@ Task = Classification | Regression
 
 def score_step(bins: int) -> float:
     """Return the width of a bin of scores, on the scale of logits."""
-    return 2 * _FARTHEST / (bins - 2)
+    return 2 * _OUTERMOST_LOGIT / (bins - 2)
 
 
 def checked(name: str, value: Any, low: float, high: float) -> float:

@@ -64,7 +64,7 @@ class Prepaid(BudgetAccountant):
         return Prepaid, ()
 
 
-PASSES = ("passthrough", None)
+PASSES = ("passthrough", None)  # Steps of a pipeline that do nothing.
 
 
 def private_steps(pipeline: Pipeline) -> list[tuple[str, PrivateEstimator]]:

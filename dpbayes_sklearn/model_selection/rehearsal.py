@@ -74,7 +74,8 @@ from dpbayes_sklearn.privacy.composition import renyi_epsilon
 from dpbayes_sklearn.release import GUESS
 from dpbayes_sklearn.schema.values import Kind, kind_of
 
-_CELLS: dict[Kind, Any] = {"text": "", "booleans": False}  # and 0 for all others
+# The cell of a rehearsal, by the kind of its column; 0 for all others.
+_STAND_IN_CELLS: dict[Kind, Any] = {"text": "", "booleans": False}
 
 
 class StandIns(NamedTuple):
@@ -122,7 +123,7 @@ def _row_of_pandas(nobody: Any) -> Any:
 def _cell(series: Any, dtype: Any) -> Any:
     """Return a column of one cell, of its type if that says what it holds."""
     kind = kind_of(dtype)
-    cell = _CELLS.get(kind, 0)
+    cell = _STAND_IN_CELLS.get(kind, 0)
     with suppress(Exception):  # the types of columns are open-ended, and so are their errors
         if kind != "anything":
             return series([cell], dtype=dtype)
@@ -134,7 +135,7 @@ def _row_of_polars(nobody: Any) -> Any:
 
     def cell(column: Any) -> Any:
         with suppress(Exception):
-            known = _CELLS.get(kind_of(column.dtype), 0)
+            known = _STAND_IN_CELLS.get(kind_of(column.dtype), 0)
             return type(column)(column.name, [known], dtype=column.dtype)
         return type(column)(column.name, [None], dtype=column.dtype)
 
@@ -147,7 +148,7 @@ def _row_of_arrow(schema: Any) -> Any:
 
     def cell(kind: Any) -> Any:
         with suppress(Exception):
-            return pa.array([_CELLS.get(kind_of(kind), 0)], kind)
+            return pa.array([_STAND_IN_CELLS.get(kind_of(kind), 0)], kind)
         return pa.nulls(1, kind)
 
     return pa.table([cell(field.type) for field in schema], schema=schema)
@@ -268,7 +269,7 @@ def search_cost(
 
 
 # Logarithms of numbers above one have a smaller relative error than this.
-_UP = Fraction(10**12 + 1, 10**12)
+_LOG_ERROR = Fraction(10**12 + 1, 10**12)
 
 
 def winner_epsilon(rho: Exact, delta: Exact, eta: int, inverse: int, mean: float) -> Fraction:
@@ -280,7 +281,7 @@ def winner_epsilon(rho: Exact, delta: Exact, eta: int, inverse: int, mean: float
     0.961...
     """
     rho = Fraction(rho)
-    log_inverse, log_mean = (_UP * Fraction(math.log(x)) for x in (inverse, mean))
+    log_inverse, log_mean = (_LOG_ERROR * Fraction(math.log(x)) for x in (inverse, mean))
     beta = max(Fraction(1), Fraction(math.sqrt(float(log_inverse / rho)))) if rho else Fraction(1)
     shared = (1 + eta) * ((beta - 1) * rho + log_inverse / beta)
 

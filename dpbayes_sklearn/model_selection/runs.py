@@ -73,8 +73,8 @@ LARGEST_ERROR = Fraction(1, 4)
 
 This bounds the sensitivity of the score, and so its noise."""
 
-_LEAST_EPSILON = Fraction(1, 10**12)  # The least epsilon of a run.
-_AT_ONCE = 4  # Each worker makes this many models before all but the best are dropped.
+_LEAST_EPSILON = Fraction(1, 10**12)  # A run has at least this epsilon.
+_MODELS_AT_A_TIME = 4  # Each worker makes this many models before all but the best are dropped.
 
 _OWN = {
     "epsilon": "the search divides its own epsilon among the fits; set epsilon of the search",
@@ -372,7 +372,7 @@ class Selection(Mechanism):
         With all of them the memory of a search would grow with the secret number of its runs.
         """
         best: list[Run] = []
-        at_once = _AT_ONCE * effective_n_jobs(self.n_jobs)
+        at_once = _MODELS_AT_A_TIME * effective_n_jobs(self.n_jobs)
         with Parallel(n_jobs=self.n_jobs, verbose=0) as workers:
             while some := [*islice(calls, at_once)]:
                 best = [max([*best, *workers(some)], key=lambda one: one.score)]

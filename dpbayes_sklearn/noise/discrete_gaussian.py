@@ -45,7 +45,7 @@ from dpbayes_sklearn.noise.discrete_laplace import WORDS, discrete_laplace
 from dpbayes_sklearn.noise.integers import RandomSource, Words, bernoulli, fill, rounds
 from dpbayes_sklearn.noise.law import NO_NOISE, Marginal, NoiseLaw, deviation_bound, draw
 
-_STEEPEST = 40.0  # No window reaches farther out than this many standard deviations.
+_WIDEST_WINDOW = 40.0  # No window reaches farther out than this many standard deviations.
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class GaussianMarginal:
     @property
     def steepest(self) -> float:
         """Every s is possible; this is more than any window needs."""
-        return _STEEPEST / math.sqrt(self.variance)
+        return _WIDEST_WINDOW / math.sqrt(self.variance)
 
     def log_weight(self, x: FloatArray) -> FloatArray:
         """-x²/2σ²."""
@@ -151,7 +151,7 @@ class DiscreteGaussian(NoiseLaw):
         return rho
 
 
-MAX_VARIANCE = 2**80
+MAX_VARIANCE = 2**80  # Noise of a larger variance would overflow 64 bits.
 MAX_VARIANCE_TERM = 2**54
 """Largest P and B. A proposal is below 129 t, so d < 129 B < 2**63 and 256 B < 2**64."""
 
@@ -341,7 +341,7 @@ def _bernoulli_exp_half(
 DRAW_LATTICE = 2.0**-20
 """Released entries are whole multiples of this fraction of the radius."""
 
-_BATCH = 1024
+_PROPOSALS_AT_A_TIME = 1024  # This many proposals are made at a time.
 _LEAST_EIGENVALUE = 1e-12  # Smaller eigenvalues, in units of 1/B², change the density by no more.
 
 
@@ -452,16 +452,18 @@ def _unit_ball(
     draws, found, taken, tried = np.empty((n_draws, len(a))), 0, 0, 0
     patience = rounds()  # renewed by every acceptance, so that any number of draws can be made
     while found < n_draws and next(patience):
-        others = centre + spread * _normals((_BATCH, len(a) - 1), source)
+        others = centre + spread * _normals((_PROPOSALS_AT_A_TIME, len(a) - 1), source)
         u = 1 - (others**2).sum(axis=1)
         c, c0 = np.sqrt(np.maximum(u, np.finfo(float).tiny)), np.sqrt(u0)
         log_accept = entry.log_ratio(c, c0) - tilt * (u - u0)
-        accepted = np.flatnonzero((u > 0) & (np.log(_uniforms(_BATCH, source)) <= log_accept))
+        accepted = np.flatnonzero(
+            (u > 0) & (np.log(_uniforms(_PROPOSALS_AT_A_TIME, source)) <= log_accept)
+        )
         for i in accepted[: n_draws - found]:
             draws[found, rest] = others[i]
             draws[found, k] = sign * entry.draw(float(c[i]), float(_uniforms(1, source)[0]))
             found += 1
-        taken, tried = taken + len(accepted), tried + _BATCH
+        taken, tried = taken + len(accepted), tried + _PROPOSALS_AT_A_TIME
         patience = rounds() if len(accepted) else patience
     return draws, taken / max(tried, 1)
 

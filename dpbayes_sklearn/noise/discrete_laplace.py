@@ -363,11 +363,11 @@ def _magnitudes(scale: Fraction, count: int, source: RandomSource) -> IntArray:
     return magnitude
 
 
-_DIGITS = Context(prec=60)
-_MARGIN = 1 + Fraction(1, 10**30)  # This factor is far above the error of 60 digits.
-_LARGEST = 2**61
-_LEAST_DELTA = Fraction(1, 10**300)
-_FAR = 10_000  # Beyond this many scales noise is far less likely than any delta.
+_SIXTY_DIGITS = Context(prec=60)  # Exponentials are computed with 60 digits.
+_DIGITS_MARGIN = 1 + Fraction(1, 10**30)  # This factor is far above the error of 60 digits.
+_MOST_REACH = 2**61  # A truncation beyond this would overflow 64 bits.
+_LEAST_DELTA = Fraction(1, 10**300)  # A smaller delta above 0 is refused.
+_MOST_SCALES = 10_000  # Beyond this many scales noise is far less likely than any delta.
 
 
 @dataclass(frozen=True)
@@ -408,7 +408,7 @@ class TruncatedLaplace:
         too_short, enough = step - 1, step
         while cls(scale, enough).beyond(step) > delta:
             too_short, enough = enough, 2 * enough
-            if enough > _LARGEST:
+            if enough > _MOST_REACH:
                 raise ValueError(
                     "epsilon is too small: the noise of a count would not fit into 64 bits."
                 )
@@ -420,16 +420,16 @@ class TruncatedLaplace:
 
     def beyond(self, step: int) -> Fraction:
         r"""Bound :math:`P(Z > k - s) = q^{k-s+1} (1 - q^s)/(1 + q - 2q^{k+1})` from above."""
-        q, d = self._power(1), _DIGITS
+        q, d = self._power(1), _SIXTY_DIGITS
         whole = d.subtract(d.add(1, q), d.multiply(2, self._power(self.reach + 1)))
         part = d.multiply(self._power(self.reach - step + 1), d.subtract(1, self._power(step)))
-        return Fraction(d.divide(part, whole)) * _MARGIN
+        return Fraction(d.divide(part, whole)) * _DIGITS_MARGIN
 
     def _power(self, exponent: int) -> Decimal:
         """Return q to a power, from above where that is below exp(-10,000)."""
         b = self.scale
-        exponent = min(exponent, _FAR * b.numerator // b.denominator + 1)
-        return _DIGITS.exp(_DIGITS.divide(-exponent * b.denominator, b.numerator))
+        exponent = min(exponent, _MOST_SCALES * b.numerator // b.denominator + 1)
+        return _SIXTY_DIGITS.exp(_SIXTY_DIGITS.divide(-exponent * b.denominator, b.numerator))
 
 
 def truncated_laplace(law: TruncatedLaplace, size: int, source: RandomSource) -> IntArray:

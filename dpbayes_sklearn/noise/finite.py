@@ -78,8 +78,8 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.noise.integers import MAX_ROUNDS, RandomSource, rounds, uniform_below
 
-TOTAL_BITS = 62
-MAX_POINTS = 2**18
+TOTAL_BITS = 62  # The weights of a row add up to about two to this power.
+MAX_POINTS = 2**18  # A finite distribution has at most this many points.
 
 
 def _half_bits(points: int) -> int:
@@ -201,7 +201,7 @@ def law_loss(weights_a: npt.NDArray[np.uint64], weights_b: npt.NDArray[np.uint64
     return largest * (1 + 2.0**-50) + 2.0**-50
 
 
-MAX_CHOICES = 64
+MAX_CHOICES = 64  # Permute-and-flip chooses among at most this many candidates.
 
 
 def choice_log_law(scores: FloatArray) -> FloatArray:

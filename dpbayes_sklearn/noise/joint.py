@@ -79,7 +79,8 @@ from dpbayes_sklearn.noise.law import (
 
 _SAFE = 1e-250  # Above this value the logarithm of Q is accurate.
 _LEVELS = 40  # The continued fraction, used far out only, has this many levels.
-_EDGE = 4.5  # The flat part of a density ends within this many standard deviations of the radius.
+# The flat part of a density ends within this many standard deviations of the radius.
+_FLAT_END = 4.5
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class SupNormMarginal:
     @property
     def sharpness(self) -> float:
         """Width of the plateau, or that of its edges if it is less."""
-        edge = _EDGE * self.scale * math.sqrt(self.order)
+        edge = _FLAT_END * self.scale * math.sqrt(self.order)
         return min(math.sqrt(self.variance / 2.0), edge)
 
     @property
@@ -234,7 +235,7 @@ def _far_out(order: float, x: FloatArray) -> FloatArray:
     return log_q
 
 
-_CELLS = 1 << 18  # This many cells are drawn at a time.
+_DRAWN_CELLS = 1 << 18  # This many cells are drawn at a time.
 
 
 @draw.register
@@ -266,7 +267,7 @@ def discrete_boxes(sides: IntArray, scale: Fraction, count: int, source: RandomS
     >>> discrete_boxes(np.array([1, 1, 2]), Fraction(1000), 4, random_source(0)).shape
     (4, 3)
     """
-    most, parts = max(1, _CELLS // (len(sides) + 1)), [np.empty((0, len(sides)), np.int64)]
+    most, parts = max(1, _DRAWN_CELLS // (len(sides) + 1)), [np.empty((0, len(sides)), np.int64)]
     for first in range(0, count, most):
         radii = _radii(sides, scale, min(most, count - first), source)
         reach = np.multiply.outer(radii, sides)
@@ -296,7 +297,7 @@ def _radii(sides: IntArray, scale: Fraction, count: int, source: RandomSource) -
 
 MAX_SCALE = 2**40
 """Keeps a sum of 2**15 cells far below 2**63."""
-MAX_CELLS = 2**15
+MAX_CELLS = 2**15  # A row has at most this many cells.
 
 
 @dataclass(frozen=True)

@@ -130,9 +130,11 @@ class NoiseLaw(ABC):
         """
 
 
-_POINTS = 64.0  # The sharpest term is covered by this many lattice points, if it is that wide.
-_NATS = 60.0  # A tabulated density ends where it has fallen by this many nats.
-_FAR = 90.0  # The densities that are convolved end where they have fallen by this many nats.
+# The sharpest term is covered by this many lattice points, if it is that wide.
+_SHARPEST_POINTS = 64.0
+_TABULATED_NATS = 60.0  # A tabulated density ends where it has fallen by this many nats.
+# The densities that are convolved end where they have fallen by this many nats.
+_CONVOLVED_NATS = 90.0
 
 
 @dataclass(frozen=True)
@@ -185,18 +187,18 @@ class IndependentSum:
 @lru_cache(maxsize=32)
 def _table(terms: tuple[Marginal, ...]) -> tuple[float, FloatArray]:
     """Step of, and log density at, the points 0, step, 2 step, ... of a sum of noises."""
-    step = max(1.0, max(term.sharpness for term in terms) / _POINTS)
+    step = max(1.0, max(term.sharpness for term in terms) / _SHARPEST_POINTS)
     density = np.ones(1)
     for term, number in Counter(terms).items():
         density = _convolved(density, _power(_on_lattice(term, step), number))
     half = density[len(density) // 2 :]
-    inside = max(2, int((half > half[0] * np.exp(-_NATS)).sum()))
+    inside = max(2, int((half > half[0] * np.exp(-_TABULATED_NATS)).sum()))
     return step, np.log(np.maximum(half[:inside], 1e-300) / half[0])
 
 
 def _on_lattice(term: Marginal, step: float) -> FloatArray:
     """Probabilities of the points ..., -step, 0, step, ... as far as they matter."""
-    last = int(np.ceil(deviation_bound([(1.0, 1, term)], _FAR) / step))
+    last = int(np.ceil(deviation_bound([(1.0, 1, term)], _CONVOLVED_NATS) / step))
     log_weight = term.log_weight(step * np.arange(-last, last + 1.0))
     weight = np.exp(log_weight - log_weight.max())
     return np.asarray(weight / weight.sum())
@@ -214,7 +216,7 @@ def _power(density: FloatArray, number: int) -> FloatArray:
 def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
     """Density of a sum of two, without tails that are too thin to matter in further sums."""
     density = np.convolve(one, other)
-    tail = int(np.argmax(density > density.max() * np.exp(-_FAR)))
+    tail = int(np.argmax(density > density.max() * np.exp(-_CONVOLVED_NATS)))
     tail = max(0, min(tail, len(density) // 2 - 1))
     return density[tail : len(density) - tail]
 
@@ -323,7 +325,7 @@ Then t*k < 2**64 for every k that `bernoulli_exp` reaches, and u + t*v < 2**63 f
 v that `geometric` returns: no product can overflow.
 """
 
-_FINEST = 2**24  # A finer grid would leave too few of 64 bits to the counts.
+_FINEST_GRID_OF_NOISE = 2**24  # A finer grid would leave too few of 64 bits to the counts.
 _MOST_STEPS = 2**60  # No noise is farther from 0 than this many steps.
 
 
@@ -375,7 +377,7 @@ def lattice_scale(size: int, sensitivity: int, epsilon: Fraction) -> tuple[Fract
     least = size * epsilon / sensitivity
     grid = 1 << max(0, (-(-least.numerator // least.denominator) - 1).bit_length())
     steps = sensitivity * grid / epsilon
-    if grid > _FINEST:
+    if grid > _FINEST_GRID_OF_NOISE:
         raise ValueError(
             f"epsilon={float(epsilon):g} is too large for joint noise on {size} sums; "
             "use noise='independent'."
@@ -389,8 +391,8 @@ def lattice_scale(size: int, sensitivity: int, epsilon: Fraction) -> tuple[Fract
 
 def check_grid(grid: int) -> None:
     """Refuse a lattice on which floats would not be exact."""
-    if not 1 <= grid <= _FINEST or grid & (grid - 1):
-        raise ValueError(f"grid must be a power of two from 1 to {_FINEST}.")
+    if not 1 <= grid <= _FINEST_GRID_OF_NOISE or grid & (grid - 1):
+        raise ValueError(f"grid must be a power of two from 1 to {_FINEST_GRID_OF_NOISE}.")
 
 
 @singledispatch

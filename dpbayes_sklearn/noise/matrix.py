@@ -173,7 +173,8 @@ class GammaDifference:
 BITS = 60
 """Bits behind the point that are drawn at first."""
 
-_SURE = 1e-12  # Floats with exponents below 1e3 give probabilities with far smaller errors.
+# Floats with exponents below 1e3 give probabilities with far smaller errors.
+_SURE_PROBABILITY = 1e-12
 _ACCEPTED = 0.48  # About this share of proposals is accepted.
 
 Integers = npt.NDArray[np.object_]
@@ -192,7 +193,7 @@ class Normals:
         return Normals((self.cells << 64) + more.reshape(self.cells.shape), self.bits + 64)
 
 
-def exact_normals(count: int, source: RandomSource, sure: float = _SURE) -> Normals:
+def exact_normals(count: int, source: RandomSource, sure: float = _SURE_PROBABILITY) -> Normals:
     """Draw ``count`` independent standard normal numbers.
 
     Parameters
@@ -266,7 +267,7 @@ def _probability(cell: int, bits: int, whole: int) -> Decimal:
 
 
 _LIMB = 20  # Numbers are split into parts of 20 bits, whose products add up exactly in doubles.
-_CELLS = 1 << 16  # This many normals are drawn at a time.
+_NORMALS_AT_A_TIME = 1 << 16  # This many normals are drawn at a time.
 
 
 @draw.register
@@ -301,7 +302,7 @@ def wishart_differences(
     """
     p = len(weights)
     each = 2 * (p + 1) * p
-    most, parts = max(1, _CELLS // each), [np.empty((0, p * (p + 1) // 2), np.int64)]
+    most, parts = max(1, _NORMALS_AT_A_TIME // each), [np.empty((0, p * (p + 1) // 2), np.int64)]
     for first in range(0, count, most):
         many = min(most, count - first)
         normals = exact_normals(many * each, source)

@@ -31,6 +31,7 @@ from dpbayes_sklearn.schema.declared import intervals_from_bounds, width_of_rows
 from dpbayes_sklearn.schema.values import Kind, as_numbers
 from dpbayes_sklearn.serialization.models import COLUMN_TRANSFORMER
 
+# Columns of these kinds can have quantiles.
 _NUMERIC: frozenset[Kind] = frozenset({"booleans", "integers", "numbers", "dates", "anything"})
 
 

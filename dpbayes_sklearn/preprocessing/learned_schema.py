@@ -27,11 +27,13 @@ from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
 from dpbayes_sklearn.schema.values import Kind
 
-NUMBERS: frozenset[Kind] = frozenset({"integers", "numbers", "dates"})
-TEXTS: frozenset[Kind] = frozenset({"text", "anything"})
+# Columns of these kinds get learned ranges.
+NUMERIC_KINDS: frozenset[Kind] = frozenset({"integers", "numbers", "dates"})
+# Columns of these kinds get learned categories.
+TEXT_KINDS: frozenset[Kind] = frozenset({"text", "anything"})
 OTHER = "other"
 """The category of all texts that were not found, and of whatever is no text."""
-_TRUTH = Interval(0, 1, bins=2)  # of booleans: nothing needs to be learned
+_BOOLEANS = Interval(0, 1, bins=2)  # The domain of booleans, which needs no learning.
 
 
 class _Public(NamedTuple):
@@ -97,8 +99,8 @@ class FrameDomains(PrivateEstimator):
     def _public_schema(self, records: Records, n: int) -> tuple[_Public, tuple[str, ...]]:
         table = records.table
         kinds = [table.kind(j) for j in range(table.n_columns)]
-        numbers = tuple(j for j, kind in enumerate(kinds) if kind in NUMBERS)
-        texts = tuple(j for j, kind in enumerate(kinds) if kind in TEXTS)
+        numbers = tuple(j for j, kind in enumerate(kinds) if kind in NUMERIC_KINDS)
+        texts = tuple(j for j, kind in enumerate(kinds) if kind in TEXT_KINDS)
         names = tuple(table.names or map(str, range(table.n_columns)))
         dates = tuple(kind == "dates" for kind in kinds)
         return _Public(n, names, dates, numbers, texts), ()
@@ -257,10 +259,10 @@ def learn_schema(
     if isinstance(target, str) and target not in names:
         raise ValueError(f"The frame lacks the column {target!r} that is the target.")
     kinds = {name: table.kind(j) for j, name in enumerate(names) if name not in declared}
-    known = {name: _TRUTH for name, kind in kinds.items() if kind == "booleans"} | declared
+    known = {name: _BOOLEANS for name, kind in kinds.items() if kind == "booleans"} | declared
     kinds = {name: kind for name, kind in kinds.items() if name not in known}
-    texts = [name for name, kind in kinds.items() if kind not in NUMBERS]
-    if refused := [name for name in texts if not delta or kinds[name] not in TEXTS]:
+    texts = [name for name, kind in kinds.items() if kind not in NUMERIC_KINDS]
+    if refused := [name for name in texts if not delta or kinds[name] not in TEXT_KINDS]:
         raise ValueError(
             f"The columns {refused} hold no numbers or dates by their type: declare them, as in "
             f"columns={{{refused[0]!r}: Categories([...])}}, or leave them out. Dates are read as "

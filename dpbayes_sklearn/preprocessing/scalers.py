@@ -264,6 +264,7 @@ class PrivateStandardScaler(ColumnwiseTransformer):
         return np.asarray(self.center_ + self._inverse_input(X) * self.scale_)
 
 
+# A range without declared bounds reaches between these quantiles.
 _ENDS = Fraction(1, 100), Fraction(99, 100)
 
 

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_SHOWN = 20  # The card shows the latest entries only.
-_LONGEST_NAME = 200  # Characters of the name of an allotment.
-_PARTS = ("allotment", "spent", "left", "ceiling")
-_HEADS = ("", "time (UTC)", "label", "epsilon", "delta", "rho")
+_SHOWN = 20  # The card shows this many entries, the latest ones.
+_LONGEST_NAME = 200  # The name of an allotment has at most this many characters.
+# The columns of the table of allotments.
+_ALLOTMENT_COLUMNS = ("allotment", "spent", "left", "ceiling")
+# The columns of the table of entries.
+_ENTRY_COLUMNS = ("", "time (UTC)", "label", "epsilon", "delta", "rho")
 
 
 _FIXED = (
@@ -55,9 +57,9 @@ def ledger_card(
     if 0 < ceiling.epsilon < math.inf:
         parts.append(meter(float(spent.epsilon) / float(ceiling.epsilon)))
     if allotments:
-        parts.append(table(_PARTS, map(_part, allotments), text=[0]))
+        parts.append(table(_ALLOTMENT_COLUMNS, map(_part, allotments), text=[0]))
     if entries:
-        parts.append(table(_HEADS, map(_row, entries[-_SHOWN:]), text=[2]))
+        parts.append(table(_ENTRY_COLUMNS, map(_row, entries[-_SHOWN:]), text=[2]))
     earlier = len(entries) - _SHOWN
     if earlier > 0:
         parts.append(tag("p", f"These are the latest; {earlier} came before.", class_=QUIET))

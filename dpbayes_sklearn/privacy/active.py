@@ -79,12 +79,16 @@ def _idle_loky() -> tuple[list[threading.Thread], set[int]]:
     return [thread for thread in threads if thread is not None], set(workers)
 
 
+# The environment variable that tells child processes which blocks are open.
 _VARIABLE = "DPBAYES_SKLEARN_BLOCKS"
 _INHERITED = os.environ.get(_VARIABLE)  # What the process that started this one has written for it.
 run_in_children(lambda: globals().update(_INHERITED=os.environ.get(_VARIABLE)))
-_PREFIX = "dpbayes-block-"
-_FOLDERS: dict[int, Path] = {}  # of this process, and in a forked child also of its parent
-_CHILDREN: dict[str, set[Written]] = {}  # what those that were there when a block was left outlived
+# Names of folders in which processes tell each other about blocks begin with this.
+_BLOCK_PREFIX = "dpbayes-block-"
+# Folders by process: that of this one and, in a forked child, also that of its parent.
+_FOLDERS: dict[int, Path] = {}
+# Blocks that were left while a child process was there, by the name of the child.
+_CHILDREN: dict[str, set[Written]] = {}
 
 
 def publish(blocks: Collection[Written], *, left: Written | None = None) -> None:
@@ -118,7 +122,7 @@ def _write(text: str) -> None:
     """Replace the file of this process in one step."""
     try:
         if os.getpid() not in _FOLDERS:
-            folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{_name(os.getpid())}-")
+            folder = tempfile.mkdtemp(prefix=f"{_BLOCK_PREFIX}{_name(os.getpid())}-")
             Finalize(None, shutil.rmtree, (folder, True), exitpriority=-100)
             _FOLDERS[os.getpid()] = Path(folder)
         draft = _FOLDERS[os.getpid()] / "new"
@@ -156,8 +160,10 @@ def _inherited() -> tuple[Path | None, list[list[Any]]]:
 
 def _files(processes: Collection[str]) -> Iterator[Path]:
     """Return what processes have published that do not say so in the environment."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        if folder.name.removeprefix(_PREFIX).rpartition("-")[0] in processes and _is_own(folder):
+    for folder in Path(tempfile.gettempdir()).glob(f"{_BLOCK_PREFIX}*"):
+        if folder.name.removeprefix(_BLOCK_PREFIX).rpartition("-")[0] in processes and _is_own(
+            folder
+        ):
             yield folder / "blocks"
 
 
@@ -222,14 +228,16 @@ def _is_own(folder: Path) -> bool:
     return False
 
 
+# The accountants of blocks that are open in this thread or task.
 _HERE: ContextVar[tuple[BudgetAccountant, ...]] = ContextVar("accountants", default=())
-_OPEN: list[BudgetAccountant] = []
+_OPEN: list[BudgetAccountant] = []  # The accountants of blocks that are open in this process.
 # Held while the two dictionaries below, or what child processes are told, are changed.
 # Held while _OPEN, _OUTLIVED, or what child processes are told, are changed.
 _CHANGE = threading.RLock()
 # The blocks that each thread has outlived.
 _OUTLIVED = WeakKeyDictionary[threading.Thread, set[Written]]()
 hold_while_forking(_CHANGE)
+# The scopes that are open in this thread or task, and the branch that it is in.
 _SCOPES: ContextVar[tuple[_Scope, ...]] = ContextVar("scopes", default=())
 _BRANCH: ContextVar[str | None] = ContextVar("branch", default=None)
 

@@ -15,8 +15,8 @@ import numpy as np
 Exact = Fraction | float
 """An exact non-negative number: a fraction, or the float infinity."""
 
-_MOST = 2**31  # The most records of a person.
-_SECRET_SIZE = ", add_remove"  # The end of the label of units that are added or removed.
+_MOST_RECORDS_OF_A_PERSON = 2**31  # A person has at most this many records.
+_SECRET_SIZE = ", add_remove"  # Labels of units that are added or removed end with this.
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,17 @@ class PrivacyUnit:
     by_construction: bool = field(default=False, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _one_of("name", self.name, _NAMES)
+        _one_of("name", self.name, _UNIT_NAMES)
         _one_of("neighbours", self.neighbours, _NEIGHBOURS)
-        if not isinstance(self.max_records, Integral) or not 1 <= self.max_records <= _MOST:
-            _refuse("max_records", f"an int in the range [1, {_MOST}]", self.max_records)
+        if (
+            not isinstance(self.max_records, Integral)
+            or not 1 <= self.max_records <= _MOST_RECORDS_OF_A_PERSON
+        ):
+            _refuse(
+                "max_records",
+                f"an int in the range [1, {_MOST_RECORDS_OF_A_PERSON}]",
+                self.max_records,
+            )
         object.__setattr__(self, "max_records", int(self.max_records))
         if self.max_records > 1 and self.name != "person":
             _refuse("max_records", f"1 for {self.name!r}: it goes with 'person'", self.max_records)
@@ -96,7 +103,7 @@ class PrivacyUnit:
         raise ValueError("neighbours is not what the unit says.")
 
     def __str__(self) -> str:
-        return _NAMES[self.name].format(self.max_records)
+        return _UNIT_NAMES[self.name].format(self.max_records)
 
     @property
     def label(self) -> str:
@@ -159,7 +166,7 @@ def _refuse(name: str, allowed: str, value: object) -> NoReturn:
     )
 
 
-_NAMES = {
+_UNIT_NAMES = {
     "record": "one record",
     "feature": "one feature value of one record",
     "person": "all records of one person (at most {})",
@@ -339,10 +346,10 @@ class Copies(NamedTuple):
         return 1 + Fraction(math.exp(epsilon)) * (1 + Fraction(1, 10**12))
 
 
-_DIGITS = 6  # The digits of the format "g".
+_PRINTED_DIGITS = 6  # The format "g" has this many digits.
 
 
-def at_least(number: object, digits: int = _DIGITS) -> str:
+def at_least(number: object, digits: int = _PRINTED_DIGITS) -> str:
     """Return a number in few digits, rounded up: for what is spent or promised.
 
     >>> at_least(0.3), at_least(1.0000004), at_least(1e-6), at_least(0.0243559, digits=3)
@@ -351,7 +358,7 @@ def at_least(number: object, digits: int = _DIGITS) -> str:
     return _shown(number, Context(digits, ROUND_CEILING))
 
 
-def at_most(number: object, digits: int = _DIGITS) -> str:
+def at_most(number: object, digits: int = _PRINTED_DIGITS) -> str:
     """Return a number in few digits, rounded down: for what is left.
 
     >>> at_most(0.3), at_most(0.99999996), at_most(float("inf"))
@@ -373,7 +380,7 @@ def _is_float(number: Decimal) -> bool:
     return not number or 1e-300 < abs(number) < Decimal(math.nextafter(math.inf, 0))
 
 
-_LARGEST = 10**600  # Python may refuse to print longer integers.
+_LONGEST_INTEGER = 10**600  # Python may refuse to print integers as long as this one.
 
 
 class Cost(NamedTuple):
@@ -482,7 +489,7 @@ def written(number: Exact) -> str:
     """Return a figure as exact text."""
     if isinstance(number, float):
         return "inf"
-    if max(number.numerator, number.denominator) >= _LARGEST:
+    if max(number.numerator, number.denominator) >= _LONGEST_INTEGER:
         raise ValueError(
             "epsilon, delta and their sums must be recorded exactly, but a fraction here needs "
             "more than 600 digits. Give them with fewer digits."

@@ -92,13 +92,16 @@ from scipy.optimize import minimize_scalar
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.privacy.budget import Cost, Exact, exact, round_up, written
 
-_DIGITS = Context(prec=50)
-_DOWN = Context(prec=10, rounding=ROUND_FLOOR)
-_ERROR = Fraction(1, 10**40)  # Error of g: three correctly rounded logarithms and a few operations.
-_SMALL = Fraction(1, 10**9)  # For a pure release of smaller epsilon the divergence is its square.
-_CLOSE = Fraction(1, 10**8)  # Relative precision of a search.
-_STEP = Fraction(1, 10**18)  # Epsilon is rounded up to a multiple of this.
-_ORDERS = np.geomspace(1e-6, 1e20, 313)  # Order minus 1, where the search for the best one starts.
+_FIFTY_DIGITS = Context(prec=50)  # Logarithms and powers are computed with 50 digits.
+_ROUND_DOWN = Context(prec=10, rounding=ROUND_FLOOR)  # Rounds numbers down to ten digits.
+# g, from three correctly rounded logarithms and a few operations, has a smaller error.
+_ERROR_OF_G = Fraction(1, 10**40)
+# For a pure release of smaller epsilon the divergence is its square.
+_SMALL_EPSILON = Fraction(1, 10**9)
+_SEARCH_PRECISION = Fraction(1, 10**8)  # A search ends at this relative precision.
+_EPSILON_STEP = Fraction(1, 10**18)  # Epsilon is rounded up to a multiple of this.
+# The search for the best order starts at these, minus 1.
+_FIRST_ORDERS = np.geomspace(1e-6, 1e20, 313)
 
 Pure = Mapping[Exact, int]
 """How many pure releases of each epsilon there are."""
@@ -132,7 +135,7 @@ def zcdp_epsilon(rho: Exact, delta: Exact, pure: Pure = _NONE) -> Exact:
         return Fraction(0)
     order = _best_order(_epsilon_at(rho, delta, pure))
     epsilon = renyi_epsilon(order, rho, delta, pure)
-    return max(math.ceil(epsilon / _STEP) * _STEP, Fraction(0))
+    return max(math.ceil(epsilon / _EPSILON_STEP) * _EPSILON_STEP, Fraction(0))
 
 
 def zcdp_rho(epsilon: Exact, delta: Exact) -> Exact:
@@ -178,10 +181,10 @@ def pure_divergence(order: Fraction, epsilon: Fraction) -> Fraction:
     0.07...
     """
     simple = min(epsilon, order * epsilon**2 / 2)
-    if epsilon < _SMALL:  # the digits would cancel
+    if epsilon < _SMALL_EPSILON:  # the digits would cancel
         return simple
     less = _log_of_one_plus_exp(-epsilon) - _log_of_one_plus_exp((1 - 2 * order) * epsilon)
-    return min(simple, epsilon - less / (order - 1) + _ERROR * (1 + 1 / (order - 1)))
+    return min(simple, epsilon - less / (order - 1) + _ERROR_OF_G * (1 + 1 / (order - 1)))
 
 
 def pure_left(order: Fraction, slack: Fraction) -> Fraction:
@@ -196,7 +199,7 @@ def pure_left(order: Fraction, slack: Fraction) -> Fraction:
         return Fraction(0)
     low = max(slack, min(_root(2 * slack / order), 2 / order))
     high = slack + 1 / (order - 1)
-    while high > low * (1 + _CLOSE):
+    while high > low * (1 + _SEARCH_PRECISION):
         middle = short((low + high) / 2)
         low, high = (low, middle) if pure_divergence(order, middle) > slack else (middle, high)
     return short(low)
@@ -230,7 +233,7 @@ def _pure_divergences(order: FloatArray, epsilon: FloatArray) -> FloatArray:
 def _gap(order: Fraction, delta: Exact) -> Fraction:
     """Bound g(order, delta) from above."""
     gap = (_log(1 / Fraction(delta)) - _log(order)) / (order - 1) + _log(1 - 1 / order)
-    return gap + _ERROR * (1 + 1 / (order - 1))
+    return gap + _ERROR_OF_G * (1 + 1 / (order - 1))
 
 
 def _best_order(objective: Callable[[FloatArray], FloatArray]) -> Fraction:
@@ -238,7 +241,7 @@ def _best_order(objective: Callable[[FloatArray], FloatArray]) -> Fraction:
 
     The grid finds the basin (there may be several, for mixtures), a bounded search the rest.
     """
-    grid = np.log(_ORDERS)
+    grid = np.log(_FIRST_ORDERS)
     best = int(np.argmin(objective(grid)))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     found = minimize_scalar(
@@ -252,14 +255,14 @@ def _best_order(objective: Callable[[FloatArray], FloatArray]) -> Fraction:
 
 def _log(number: Fraction) -> Fraction:
     """Return the logarithm with an error below 1e-45 relative to the larger of it and 1."""
-    ratio = _DIGITS.divide(Decimal(number.numerator), Decimal(number.denominator))
-    return Fraction(_DIGITS.ln(ratio))
+    ratio = _FIFTY_DIGITS.divide(Decimal(number.numerator), Decimal(number.denominator))
+    return Fraction(_FIFTY_DIGITS.ln(ratio))
 
 
 def _log_of_one_plus_exp(number: Fraction) -> Fraction:
     """Return log(1 + exp(x)) for a negative x, with an error below 1e-45."""
-    power = _DIGITS.divide(Decimal(number.numerator), Decimal(number.denominator))
-    return Fraction(_DIGITS.ln(_DIGITS.add(1, _DIGITS.exp(power))))
+    power = _FIFTY_DIGITS.divide(Decimal(number.numerator), Decimal(number.denominator))
+    return Fraction(_FIFTY_DIGITS.ln(_FIFTY_DIGITS.add(1, _FIFTY_DIGITS.exp(power))))
 
 
 def _root(number: Fraction) -> Fraction:
@@ -271,7 +274,7 @@ def short(number: Fraction) -> Fraction:
     """Round down to ten significant digits, and what is negative to 0."""
     if number <= 0:
         return Fraction(0)
-    return Fraction(_DOWN.divide(Decimal(number.numerator), Decimal(number.denominator)))
+    return Fraction(_ROUND_DOWN.divide(Decimal(number.numerator), Decimal(number.denominator)))
 
 
 Composition = Literal["sum", "zcdp"]
@@ -279,7 +282,7 @@ Composition = Literal["sum", "zcdp"]
 
 _WORTH = Fraction(99, 100)  # A gain in epsilon of less than 1 % is not worth all of delta.
 # Share of a zCDP ledger's delta for the sum, and for releases that may fail.
-_SHARE = Fraction(1, 16)
+_DELTA_SHARE = Fraction(1, 16)
 _FLOAT_ERROR = 1e-9  # The package's figures are floats, which may fall short by about 1e-15.
 
 
@@ -402,16 +405,16 @@ class Filter(NamedTuple):
     @property
     def for_sums(self) -> Cost:
         """What the sums may be."""
-        share = 1 if self.composition == "sum" else _SHARE
+        share = 1 if self.composition == "sum" else _DELTA_SHARE
         return self.ceiling._replace(delta=Fraction(self.ceiling.delta) * share)
 
     def slack(self, spends: Mapping[Spend, int]) -> Exact:
         """Return what the Rényi rule leaves of epsilon, negative where it is crossed."""
         rho, pure, failure = _parts(spends)
         delta = Fraction(self.ceiling.delta)
-        if self.composition == "sum" or failure > delta * _SHARE or math.inf in pure:
+        if self.composition == "sum" or failure > delta * _DELTA_SHARE or math.inf in pure:
             return -math.inf
-        converted = delta * (1 - 2 * _SHARE)
+        converted = delta * (1 - 2 * _DELTA_SHARE)
         return self.ceiling.epsilon - renyi_epsilon(self.order, rho, converted, pure)
 
 

@@ -121,13 +121,15 @@ Shifts = Mapping[tuple[int, int], int]
 """Number of cells by the (positive) amount of their change and by their weight: {(1, 1): 2} for one
 record replaced."""
 
-LEAST_VARIANCE = Fraction(1, 4)  # Below, the characteristic function would need more terms.
-_MARGIN = 1 + 1e-9
-_MOST_TERMS = 2**13  # Terms that are summed one by one.
-_MOST_POINTS = 2**22  # Points at which the characteristic function is computed.
-_SHARP = 1e-6  # Relative excess up to which the bound for wide noise is used.
-_LARGE = 200  # Beyond this squared norm one more cell adds next to nothing.
-_BITS = 22  # Bits of the terms of a variance: then those of the sampler fit 32-bit words.
+# Below this variance the characteristic function would need more terms.
+LEAST_VARIANCE = Fraction(1, 4)
+_BOUND_MARGIN = 1 + 1e-9  # This factor is far above the error of floats in the bound.
+_MOST_TERMS = 2**13  # At most this many terms are summed one by one.
+_MOST_FREQUENCIES = 2**22  # The characteristic function is computed at no more points than this.
+_SHARP_EXCESS = 1e-6  # The bound for wide noise is used up to this relative excess.
+_LARGE_NORM = 200  # Beyond this squared norm one more cell adds next to nothing.
+# Terms of a variance have this many bits: then those of the sampler fit 32-bit words.
+_VARIANCE_BITS = 22
 
 
 def squared_norm(shifts: Shifts) -> int:
@@ -173,7 +175,7 @@ def gaussian_delta(
     """
     if variance < _least(shifts):
         raise ValueError("variance must be at least 1/4.")
-    bound = _MARGIN * _excess(variance, shifts) * _with_pure(variance, epsilon, shifts, pure)
+    bound = _BOUND_MARGIN * _excess(variance, shifts) * _with_pure(variance, epsilon, shifts, pure)
     return min(bound, 1.0)
 
 
@@ -262,7 +264,7 @@ def _completed(shifts: Shifts) -> Shifts:
     {(1, 2): 20, (1, 3): 100, (1, 1): 1}
     """
     divisor = _divisor(shifts)
-    if squared_norm(shifts) < _LARGE or any(size * w == divisor for size, w in shifts):
+    if squared_norm(shifts) < _LARGE_NORM or any(size * w == divisor for size, w in shifts):
         return shifts
     return {**shifts, (1, divisor): 1}
 
@@ -311,7 +313,7 @@ def _excess(variance: Fraction, shifts: Shifts) -> float:
     deviation = math.sqrt(variance * squared_norm(shifts)) / divisor
     points = math.ceil(9 * deviation) + 1
     wide = _wide_excess(float(variance), shifts)
-    if wide <= _SHARP or points > _MOST_POINTS:
+    if wide <= _SHARP_EXCESS or points > _MOST_FREQUENCIES:
         return math.exp(min(wide, 700.0))
     product = np.ones(points)
     for (size, weight), count in shifts.items():
@@ -352,15 +354,16 @@ def _rounded_up(variance: Fraction) -> Fraction:
     >>> _rounded_up(Fraction(100, 3))
     Fraction(1092267, 32768)
     """
-    denominator = 1 << max(0, _BITS - max(math.ceil(variance).bit_length(), 0))
+    denominator = 1 << max(0, _VARIANCE_BITS - max(math.ceil(variance).bit_length(), 0))
     return Fraction(math.ceil(variance * denominator), denominator)
 
 
-_REACH = 61  # The K + 1 of the theorem.
-_LARGEST_MU = 16
+_THEOREM_REACH = 61  # The K + 1 of the theorem.
+_LARGEST_MU = 16  # A release with a larger ratio of change to noise is not calibrated this way.
 # Share of epsilon for the difference between discrete and continuous noise.
-_ROUNDING = Fraction(1, 2**14)
-_STEPS_MARGIN, _TAIL = 1 + 1e-9, 1e-300
+_DISCRETE_SHARE = Fraction(1, 2**14)
+# The factor and the term that cover the error of floats in the bound for several steps.
+_STEPS_MARGIN, _STEPS_TAIL = 1 + 1e-9, 1e-300
 
 
 def grid_rounding_loss(numbers: int, least_variance: Fraction) -> Fraction:
@@ -369,7 +372,7 @@ def grid_rounding_loss(numbers: int, least_variance: Fraction) -> Fraction:
     >>> float(grid_rounding_loss(1000, Fraction(2**60)))
     4.0...e-13
     """
-    return numbers * Fraction(_REACH**2, 8) / least_variance
+    return numbers * Fraction(_THEOREM_REACH**2, 8) / least_variance
 
 
 def composed_delta(rho: Exact, epsilon: Exact) -> float:
@@ -378,10 +381,10 @@ def composed_delta(rho: Exact, epsilon: Exact) -> float:
     >>> composed_delta(Fraction(28, 1000), Fraction(1))
     9.9...e-07
     """
-    eta = Fraction(epsilon) * _ROUNDING
+    eta = Fraction(epsilon) * _DISCRETE_SHARE
     mu = math.sqrt(2 * rho) * (1 + 1e-15)
     bound = continuous_delta(mu, float(Fraction(epsilon) - 2 * eta) * (1 - 1e-15))
-    return min(1.0, _STEPS_MARGIN * math.exp(eta) * bound + _TAIL)
+    return min(1.0, _STEPS_MARGIN * math.exp(eta) * bound + _STEPS_TAIL)
 
 
 @lru_cache(maxsize=256)
@@ -426,4 +429,4 @@ def _composes(rho: Fraction, epsilon: Exact, delta: Exact, numbers: int, smalles
     if not (smallest and 0 < 2 * rho <= _LARGEST_MU**2):  # or a grid that is too coarse
         return False
     eta = grid_rounding_loss(numbers, Fraction(smallest**2) / (2 * rho))
-    return eta <= epsilon * _ROUNDING and composed_delta(rho, epsilon) <= delta
+    return eta <= epsilon * _DISCRETE_SHARE and composed_delta(rho, epsilon) <= delta

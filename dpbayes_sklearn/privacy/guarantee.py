@@ -110,7 +110,8 @@ def _version() -> str:
     return str(getattr(sys.modules.get("dpbayes_sklearn"), "__version__", ""))
 
 
-_ORDERS = 1 + np.geomspace(1e-3, 1e4, 141)
+# Orders of the Rényi divergence at which hypothesis tests are bounded.
+_TEST_ORDERS = 1 + np.geomspace(1e-3, 1e4, 141)
 
 
 @dataclass(frozen=True)
@@ -215,10 +216,10 @@ def true_positive_rate(fpr: float, epsilon: float, delta: float, rho: float | No
 def _excess(tpr: float, fpr: float, rho: float) -> float:
     """Return by how much some Rényi divergence of the two answers exceeds its bound."""
     with np.errstate(divide="ignore"):
-        yes = _ORDERS * np.log(tpr) + (1 - _ORDERS) * np.log(fpr)
-        no = _ORDERS * np.log1p(-min(tpr, 1.0)) + (1 - _ORDERS) * np.log1p(-fpr)
-    divergence = np.logaddexp(yes, no) / (_ORDERS - 1)
-    return float((divergence - _ORDERS * rho).max())
+        yes = _TEST_ORDERS * np.log(tpr) + (1 - _TEST_ORDERS) * np.log(fpr)
+        no = _TEST_ORDERS * np.log1p(-min(tpr, 1.0)) + (1 - _TEST_ORDERS) * np.log1p(-fpr)
+    divergence = np.logaddexp(yes, no) / (_TEST_ORDERS - 1)
+    return float((divergence - _TEST_ORDERS * rho).max())
 
 
 def _percent(share: float) -> str:
@@ -233,7 +234,7 @@ def _up(share: float) -> str:
 _warned = False  # Whether this process has warned of a large epsilon.
 
 _CHANGING = {"replace": "Changing", "add_remove": "Adding or removing"}
-WEAK = 10  # A guarantee with a larger epsilon is weak.
+WEAK = 10  # A guarantee with a larger epsilon is called weak.
 _WRITTEN_OUT = 15  # Above this epsilon, exp(epsilon) is too long a number to write out.
 # Data sets are multisets: where a position decides the batch, one record more moves all others
 APART = ", and nobody's batch depends on other people's records, such as on a position in a table"

@@ -26,12 +26,12 @@ except ImportError:  # Windows, where locks of a file belong to the descriptor a
     fcntl = None  # type: ignore[assignment]
 
 
-_FORMAT = 2
-_WAIT_SECONDS = 60.0
+_TABLES_VERSION = 2  # The version of the tables below.
+_WAIT_SECONDS = 60.0  # After this many seconds without the lock a ledger is reported as busy.
 _LOCK_POLL_SECONDS = 0.002  # Pause between two attempts to get a lock.
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
-PRAGMA user_version = {_FORMAT};
+PRAGMA user_version = {_TABLES_VERSION};
 CREATE TABLE ledger (
     id TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, composition TEXT NOT NULL,
     renyi_order TEXT NOT NULL
@@ -92,7 +92,7 @@ def transaction(
                 closing(_connected(Path(path).as_uri() + "?mode=rw", durable)) as connection,
             ):
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                if _format(connection) != _FORMAT:
+                if _format(connection) != _TABLES_VERSION:
                     raise refusal(path, "it is no ledger, or was made by another version")
                 yield connection
                 connection.execute("COMMIT")
@@ -229,8 +229,8 @@ def _make_durable(directory: str) -> None:
             os.close(handle)
 
 
-_DIRECTORIES: dict[int, str] = {}
-_PREFIX = "dpbayes-"
+_DIRECTORIES: dict[int, str] = {}  # Directories of temporary ledgers, by process.
+_DIRECTORY_PREFIX = "dpbayes-"  # Names of these directories begin with this.
 
 
 def temporary_path() -> str:
@@ -238,7 +238,7 @@ def temporary_path() -> str:
     process = os.getpid()
     if process not in _DIRECTORIES:
         try:
-            directory = tempfile.mkdtemp(prefix=_PREFIX)
+            directory = tempfile.mkdtemp(prefix=_DIRECTORY_PREFIX)
         except OSError as error:
             raise refusal(tempfile.gettempdir(), str(error)) from None
         # Finalize does nothing in a forked child, and -100 lets worker processes end first
@@ -250,4 +250,6 @@ def temporary_path() -> str:
 def is_temporary(path: str) -> bool:
     """Tell whether a ledger is in such a directory, of this process or of another."""
     directory, root = os.path.dirname(path), os.path.abspath(tempfile.gettempdir())
-    return os.path.dirname(directory) == root and os.path.basename(directory).startswith(_PREFIX)
+    return os.path.dirname(directory) == root and os.path.basename(directory).startswith(
+        _DIRECTORY_PREFIX
+    )

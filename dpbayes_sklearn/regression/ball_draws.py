@@ -62,8 +62,8 @@ REAL_ARITHMETIC = (
     "the Gaussian draws behave as draws of real numbers (they are made in 64-bit floats and "
     "rounded to a public lattice)"
 )
-_MODE = Fraction(1, 2)  # This part of the budget finds the centre of the draws.
-_SPARE = 1 - 2.0**-30  # This factor covers the rounding of floats.
+_MODE_SHARE = Fraction(1, 2)  # The centre of the draws is found with this part of the budget.
+_FLOAT_SPARE = 1 - 2.0**-30  # This factor covers the rounding of floats.
 _MOST_EVIDENCE = 10**13  # From this n times epsilon on floats cannot hold the density.
 
 
@@ -121,7 +121,7 @@ def release_draws(
 
 
 def _mode_share(prior: GaussianPrior, epsilon: Fraction) -> Fraction:
-    return epsilon * _MODE if prior.coef_bound is None else Fraction(0)
+    return epsilon * _MODE_SHARE if prior.coef_bound is None else Fraction(0)
 
 
 def _place(
@@ -226,7 +226,7 @@ def draw_coefficients(
     gram = statistics.gram(grid, units.window, units.windows)[:-1, :-1] / grid**2
     limit = int(place.limit * grid)
     found = statistics.loss_derivatives(grid, units.window, units.windows, place.centre, limit)
-    weight = plan.weight * _SPARE
+    weight = plan.weight * _FLOAT_SPARE
     first = 0 if prior.design.intercept else 1
     precisions = plan.sharpness * prior.precisions(units.window, units.windows)
     linear = weight * found.negative_gradient - precisions * place.centre

@@ -16,6 +16,7 @@ from dpbayes_sklearn.regression.design import MISSING, Design
 from dpbayes_sklearn.regression.slopes import Slopes, contrasts
 from dpbayes_sklearn.schema import Categories, Schema
 
+# A 95 % interval of a normal variable reaches this many standard deviations.
 _USUAL_REACH = float(ndtri(0.975))
 
 

@@ -118,7 +118,8 @@ class Windows:
 
 
 _CHUNK_CELLS = 1 << 18  # A chunk of this many cells stays in the cache and keeps a thread busy.
-_BLOCK_ROWS = 1 << 15  # read at a time: a frame takes long to give a column, however short it is
+# A frame takes long to hand out a column, however short, so this many rows are read at once.
+_BLOCK_ROWS = 1 << 15
 _PRODUCT_ROWS = 512  # Products of a wide table are taken over this many rows at a time.
 
 

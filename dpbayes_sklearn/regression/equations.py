@@ -49,7 +49,7 @@ from dpbayes_sklearn.regression.moments import ReleasedMoments
 
 _CLIPPED = 0.05  # Clipping may move the mean of a window by this much.
 _CENTRED = 0.1  # A sign may be this far from the mean at which it was centred.
-_USUAL_TARGET = 0.1  # Variance of a target on the scale of its bounds, if not known better.
+_USUAL_TARGET = 0.1  # Variance of a target on the scale of its bounds, if nothing better is known.
 
 
 class Contrasts(NamedTuple):
@@ -326,7 +326,7 @@ def _positive(value: float, error: float, guess: float) -> float:
     return float(max(guess + kept * (value - guess), least))
 
 
-_MOST_ROUNDS = 40
+_MOST_ROUNDS = 40  # The equations are solved anew at most this many times.
 _AGREE = 1e-4  # Iterations end when they agree to this many standard deviations.
 _DEGREES = 4.0  # A prior with heavy tails has this many degrees of freedom.
 
@@ -466,8 +466,8 @@ def eigenvalues_at_least(floor: float, matrix: FloatArray) -> FloatArray:
     return raised
 
 
-_LEAST_VARIANCE = 1e-7  # The grid of possible variances begins here.
-_GRID = 600
+_LEAST_GRID_VARIANCE = 1e-7  # The grid of possible variances begins here.
+_VARIANCE_POINTS = 600  # The grid of possible variances has this many points.
 
 
 @dataclass(frozen=True)
@@ -510,7 +510,7 @@ def variance_posterior(
         of its difference from it.
     """
     design, own, error = known.design, np.diag(known.covariance), known.own_error
-    log_c = np.linspace(np.log(_LEAST_VARIANCE), 0.0, _GRID)
+    log_c = np.linspace(np.log(_LEAST_GRID_VARIANCE), 0.0, _VARIANCE_POINTS)
     centres, widths = np.full(design.width, centre), np.full(design.width, width)
     if known.numbers is not None:
         at = known.numbers

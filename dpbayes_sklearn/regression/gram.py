@@ -72,15 +72,15 @@ from dpbayes_sklearn.regression.record_sums import RowNorm
 
 # Squared weights. Larger weight = less noise in this coordinate's products, more in all others.
 # A sign varies more than a number in its window, and a sum matters less than a product.
-_NUMBER, _SIGN, _LEVEL, _CONSTANT = 1.0, 0.25, 0.5, 0.3
-# Times the root of the sum over all columns, as every product with it is needed; less if those
-# are known from a first stage already.
-_TARGET, _KNOWN_TARGET = 1.5, 0.5
-_REACH = 2.5  # The window of a number of usual weight reaches this many standard deviations.
+_NUMBER_WEIGHT, _SIGN_WEIGHT, _LEVEL_WEIGHT, _CONSTANT_WEIGHT = 1.0, 0.25, 0.5, 0.3
+# The weight of the target is this factor times the root of the sum over all columns, as every
+# product with it is needed; it is less if those are known from a first stage already.
+_TARGET_WEIGHT, _KNOWN_TARGET_WEIGHT = 1.5, 0.5
+_USUAL_WINDOW = 2.5  # The window of a number of usual weight reaches this many standard deviations.
 
-_STEPS = 32  # Weights are multiples of 1/32.
-_USUAL = 0.2  # The usual mean u of a weighted square.
-_MOST_STRETCH = 4.0
+_WEIGHT_STEPS = 32  # Weights are multiples of 1/32.
+_USUAL_SQUARE = 0.2  # A weighted square usually has this mean u.
+_MOST_STRETCH = 4.0  # A weight is stretched for a wide or narrow window by at most this factor.
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class GramMatrix:
     @property
     def limit(self) -> Fraction:
         """The part of the bound that numbers, centred signs and target have."""
-        return Fraction(self.norm.limit, _STEPS**2)
+        return Fraction(self.norm.limit, _WEIGHT_STEPS**2)
 
     @property
     def bound(self) -> Fraction:
@@ -144,28 +144,30 @@ class GramMatrix:
         >>> round(float(GramMatrix.of(Design((Interval(0, 1),) * 3), deviations=1.0).bound), 2)
         2.32
         """
-        kinds = np.where(design.numbers, _NUMBER, np.where(design.signs, _SIGN, _LEVEL))
+        kinds = np.where(
+            design.numbers, _NUMBER_WEIGHT, np.where(design.signs, _SIGN_WEIGHT, _LEVEL_WEIGHT)
+        )
         _, first = np.unique(design.column, return_index=True)
-        needed = _KNOWN_TARGET if reach is not None and reach.known else _TARGET
-        target = needed * math.sqrt(max(kinds[first].sum(), _NUMBER))
+        needed = _KNOWN_TARGET_WEIGHT if reach is not None and reach.known else _TARGET_WEIGHT
+        target = needed * math.sqrt(max(kinds[first].sum(), _NUMBER_WEIGHT))
         squares = np.append(kinds, target)
         numbers, signs = np.append(design.numbers, True), np.append(design.signs, False)
-        usual = np.where(numbers, _USUAL * squares, 0.0)
+        usual = np.where(numbers, _USUAL_SQUARE * squares, 0.0)
         varying = 2 * usual**2
         if reach is not None:
-            stretch = np.clip(reach.deviations / _REACH, 1 / _MOST_STRETCH, _MOST_STRETCH)
+            stretch = np.clip(reach.deviations / _USUAL_WINDOW, 1 / _MOST_STRETCH, _MOST_STRETCH)
             squares = squares * np.where(numbers, stretch**2, 1.0)
         centred = None if reach is None else reach.signs
         if centred is not None:
             m = np.abs(centred)
-            usual[signs] = _SIGN * (1 - m**2)
-            varying[signs] = _SIGN**2 * 4 * m**2 * (1 - m**2)
+            usual[signs] = _SIGN_WEIGHT * (1 - m**2)
+            varying[signs] = _SIGN_WEIGHT**2 * 4 * m**2 * (1 - m**2)
             squares[signs] *= (1 + m) ** 2
         scaled = numbers if centred is None else numbers | signs
         most = math.inf
         if deviations is not None:
             most = usual.sum() + deviations * math.sqrt(varying.sum())
-        steps = np.rint(_STEPS * np.sqrt(np.append(_CONSTANT, squares))).astype(int)
+        steps = np.rint(_WEIGHT_STEPS * np.sqrt(np.append(_CONSTANT_WEIGHT, squares))).astype(int)
         present = np.arange(0 if design.intercept else 1, design.width + 2)
         # of all levels of a column one counts: their weights are the same
         single = first[~scaled[first]] + 1
@@ -177,9 +179,9 @@ class GramMatrix:
         return cls(
             present[rows],
             present[columns],
-            tuple(Fraction(int(steps[i]), _STEPS) for i in present),
-            Fraction(fixed, _STEPS**2),
-            RowNorm(tuple(whole.tolist()), int(min(most * _STEPS**2, whole.sum()))),
+            tuple(Fraction(int(steps[i]), _WEIGHT_STEPS) for i in present),
+            Fraction(fixed, _WEIGHT_STEPS**2),
+            RowNorm(tuple(whole.tolist()), int(min(most * _WEIGHT_STEPS**2, whole.sum()))),
             min(end, 1.0),
         )
 
@@ -303,7 +305,7 @@ def _block(
     numbers = np.concatenate([[False], design.numbers, [True]])
     levels = np.concatenate([[False], design.levels, [False]])
     steps = np.zeros(last + 1, np.int64)
-    steps[np.unique(i)] = [int(weight * _STEPS) for weight in matrix.weights]
+    steps[np.unique(i)] = [int(weight * _WEIGHT_STEPS) for weight in matrix.weights]
     square = steps**2
     # entries of equal weight by a code: twice their weight in steps, or below 0 for a number
     code = square[i] * square[j] * np.where(i == j, 1, 2)
@@ -313,8 +315,8 @@ def _block(
 
     def weight_of(code: int) -> Fraction:
         if code > 0:
-            return Fraction(code, 2 * _STEPS**4)
-        a = Fraction(-code, _STEPS**2)
+            return Fraction(code, 2 * _WEIGHT_STEPS**4)
+        a = Fraction(-code, _WEIGHT_STEPS**2)
         return a * (a / 2 + e)
 
     codes, first, which = np.unique(code, return_index=True, return_inverse=True)

@@ -39,12 +39,15 @@ from dpbayes_sklearn.regression.record_sums import RADII, Baseline
 from dpbayes_sklearn.regression.step_noise import Shares
 from dpbayes_sklearn.release import drawn_sample
 
+# Spreads on the scale of the bounds whose posterior is computed.
 _SPREADS = np.geomspace(0.005, 1.0, 61)
-_USUAL, _USUAL_SD = 0.3, 0.8  # a spread on the scale of the bounds, and its log's deviation
+# Prior of a spread on the scale of the bounds: its median, and the deviation of its logarithm.
+_USUAL_SPREAD, _LOG_SPREAD_SD = 0.3, 0.8
 _SHIFTS = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.75])  # Values of delta, in errors of the mean.
-_SHAPE = 0.03  # A bin differs from the model by about this share of the records.
+_MODEL_ERROR = 0.03  # A bin differs from the model by about this share of the records.
+# Degrees of freedom of the model's Student distribution, and its scale per spread.
 _STUDENT, _STUDENT_SCALE = 6.0, 0.85
-_PARTS = 30  # A window has one of this many sizes.
+_WINDOW_SIZES = 30  # A window has one of this many sizes.
 _NOT_LOCATED = 2.5  # Bounds of a column that was not located reach this many deviations.
 
 
@@ -100,7 +103,7 @@ class Location:
 
         None is wider than it was.
         """
-        parts = np.geomspace(0.2, 1.0, _PARTS)
+        parts = np.geomspace(0.2, 1.0, _WINDOW_SIZES)
         enough = np.stack([self.beyond(part) <= share for part in parts])
         enough &= parts[:, None] * self.half >= least * np.exp(self.log_spread)
         enough[-1] = True
@@ -174,7 +177,7 @@ def locate(
     errors, which = np.unique(error, return_inverse=True)  # most columns have the same
     cells = _shares(tuple(errors.tolist()))[which]  # (columns, shifts, spreads, bins)
     misfit = _misfit(shares[:, None, None] - cells, variance).sum(axis=-1)
-    prior = -0.5 * ((np.log(_SPREADS) - np.log(_USUAL)) / _USUAL_SD) ** 2
+    prior = -0.5 * ((np.log(_SPREADS) - np.log(_USUAL_SPREAD)) / _LOG_SPREAD_SD) ** 2
     log_p = prior - 0.5 * _SHIFTS[:, None] ** 2 - misfit
     weight = np.exp(log_p - log_p.max(axis=(1, 2), keepdims=True))
     weight /= weight.sum(axis=(1, 2), keepdims=True)
@@ -189,7 +192,7 @@ def locate(
     half = np.minimum(np.exp(far + far_sd / 2), 1 + np.abs(centre))
     tails = (weight[..., None] * cells).sum(axis=(1, 2))
     # averaged with the model by inverse variance; a bin differs from it by few times its share
-    shape = np.minimum(_SHAPE, 2 * tails)
+    shape = np.minimum(_MODEL_ERROR, 2 * tails)
     kept = shape**2 / (shape**2 + variance)
     seen = tails + kept * (shares - tails)
     return Location(centre, error, *moments(spread), half, seen, kept * variance)
@@ -200,7 +203,7 @@ def _misfit(gap: FloatArray, variance: float) -> FloatArray:
 
     d² (sqrt(1 + (x/d)²) - 1)/v, where d makes the slope 1/b for large x, b the scale of the noise.
     """
-    v = variance + _SHAPE**2
+    v = variance + _MODEL_ERROR**2
     d = v / np.sqrt(variance / 2 + 1e-12)
     return np.asarray(d**2 * (np.sqrt(1 + (gap / d) ** 2) - 1) / v)
 
@@ -219,14 +222,16 @@ def _shares(errors: tuple[float, ...]) -> FloatArray:
     return np.asarray(within - inner)
 
 
-_MOST_RECORDS = 100_000  # More records than this over epsilon say nothing new about a location.
-_LEAST_RECORDS = 10_000
-_TARGET_REACH, _NUMBER_REACH = 2.25, 2.5  # standard deviations inside a window
+_ENOUGH_RECORDS = 100_000  # More records than this over epsilon say nothing new about a location.
+_LEAST_SAMPLE = 10_000  # A sample has at least this many records.
+# Windows of the target and of numbers reach this many standard deviations.
+_TARGET_REACH, _NUMBER_REACH = 2.25, 2.5
 _RESIDUAL_REACH = 2.5  # Windows of residuals reach this many standard deviations.
 _ANYWHERE = 1 / 3  # Variance of a place within [-1, 1] of which nothing is known.
 # Standard deviation of the mean residual of a model with a constant, in widths of the window.
 _SKEWED = 0.01
-_TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)  # of their shares, for the means
+# Parts of the shares of target and numbers that are spent on their means.
+_TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)
 _FARTHEST_SIGN = 0.95  # A sign is centred at most this far from 0.
 
 
@@ -291,7 +296,7 @@ def located_residuals(
 def _sampled(statistics: Moments, shares: Shares, noise: Noise) -> Moments:
     """Return the same questions, about a random sample if there are more records than needed."""
     n = statistics.n
-    every = max(1, min(int(n * shares.per_record / _MOST_RECORDS), n // _LEAST_RECORDS))
+    every = max(1, min(int(n * shares.per_record / _ENOUGH_RECORDS), n // _LEAST_SAMPLE))
     return statistics.about(drawn_sample(n, every, statistics.unit, noise))
 
 

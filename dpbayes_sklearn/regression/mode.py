@@ -86,7 +86,9 @@ from dpbayes_sklearn.regression.step_noise import Shares, widening
 LIMIT = Fraction(1, 2)
 """The h: residuals are clipped to half of the target's window."""
 
-_VOLUME, _SEARCH = Fraction(1, 8), Fraction(1, 64)  # of the budget; the rest is for the gradient
+# Parts of the budget for the determinant and for the noise that hides where the search ends. The
+# rest is for the gradient.
+_VOLUME, _SEARCH = Fraction(1, 8), Fraction(1, 64)
 # From this budget on the noise of the search is far below any other error.
 _MOST_SEARCH = Fraction(64)
 _FINEST = -30  # The finest lattice of what is released is two to this power.
@@ -98,7 +100,7 @@ MOST_COLUMNS = 500
 """Coefficients that a mode may have at most."""
 
 _LEAST_BELOW = 0.1  # The share of residuals below the limit is taken to be at least this.
-_MISSING = 0.5  # Prior deviation of what a residual beyond the limit adds, in its spread.
+_BEYOND_SD = 0.5  # Prior deviation of what a residual beyond the limit adds, in its spread.
 _UPWARD = 1 + 2.0**-40  # This factor covers the rounding of floats.
 
 
@@ -466,7 +468,7 @@ class PerturbedStage(NamedTuple):
         limit = plan.limit / plan.grid
         beyond = float(residuals.beyond(limit / (twice * residuals.half[0]))[0])
         unit = max(1 - beyond, _LEAST_BELOW) * within.half * twice
-        missing = _MISSING * beyond * twice * float(np.exp(residuals.log_spread[0]))
+        missing = _BEYOND_SD * beyond * twice * float(np.exp(residuals.log_spread[0]))
         ridge = np.append(np.zeros(len(self.mode.coefficients) - len(plan.ridge)), plan.ridge)
         return FirstStage(
             self.baseline.on_bounds,

@@ -312,7 +312,7 @@ def _products(design: Design) -> tuple[Positions, Positions, IntArray]:
 FINEST_GRID = 2**15
 """Steps from 0 to 1 that coordinates are rounded to: far finer than any private noise."""
 
-_INT64 = 2**62  # sums stay below it, which leaves room for the noise
+_MOST_SUM = 2**62  # Sums stay below this, which leaves room for the noise in 64 bits.
 
 
 def largest_grid(n: int, largest_scale: float) -> int:
@@ -322,7 +322,7 @@ def largest_grid(n: int, largest_scale: float) -> int:
     (32768, 1024)
     """
     grid = FINEST_GRID
-    while grid and (n * grid**2 >= _INT64 or largest_scale * grid**2 >= 2**50):
+    while grid and (n * grid**2 >= _MOST_SUM or largest_scale * grid**2 >= 2**50):
         grid //= 2
     if not grid:
         raise ValueError(
@@ -493,7 +493,7 @@ class Moments:
 
     def _check_grid(self, grid: int) -> None:
         """Refuse more records than 64-bit sums on this grid can hold."""
-        if self.n * grid**2 >= _INT64:
+        if self.n * grid**2 >= _MOST_SUM:
             raise ValueError(f"{self.n} samples are too many for exact sums on a grid of {grid}.")
 
 

@@ -49,14 +49,17 @@ from dpbayes_sklearn.regression.moments import ReleasedMoments
 from dpbayes_sklearn.regression.record_sums import Predictive
 from dpbayes_sklearn.regression.slopes import Slopes, Weighted, contrasts, slopes
 
-_SHARES = np.array([0.03, 0.1, 0.2, 0.4, 0.7, 0.9])  # of the variance, that may be explained
+# Shares of the variance that features may explain, and their prior weights.
+_EXPLAINED_SHARES = np.array([0.03, 0.1, 0.2, 0.4, 0.7, 0.9])
 _SHARE_WEIGHTS = np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.25])
-_USUAL, _USUAL_SD = 0.1, 1.0  # variance of a number that was not located, and its log's deviation
+# Prior of the variance of a number that was not located: its median, and its log's deviation.
+_USUAL_VARIANCE, _LOG_VARIANCE_SD = 0.1, 1.0
 # Prior standard deviation of log(variance) around the released spread, added to its error.
 _PREDICTIVE_LOOSE = 0.25
 _SURE_ERROR = 0.02  # With a smaller relative error a variance is taken as released.
+# The prior standard deviation of a correlation is estimated between these ends.
 _LEAST_CORRELATION, _MOST_CORRELATION = 0.05, 0.5
-_RAISED = np.arange(0, 4.25, 0.25)  # Variances may be raised by these many standard deviations.
+_RAISED_SDS = np.arange(0, 4.25, 0.25)  # Variances may be raised by these many standard deviations.
 
 
 def predictive_belief(known: Centred, precisions: FloatArray, noise: float | None) -> Belief:
@@ -74,7 +77,7 @@ def predictive_belief(known: Centred, precisions: FloatArray, noise: float | Non
     alone = known.by_first(s**2)
     found = [
         solve(known, c, error, precisions, noise, s * s.sum() / (share * known.explainable), alone)
-        for share in _SHARES
+        for share in _EXPLAINED_SHARES
     ]
     log_weight = np.array([one.evidence for one in found]) + np.log(_SHARE_WEIGHTS)
     weight = np.exp(log_weight - log_weight.max())
@@ -97,8 +100,8 @@ def _predictive_covariances(known: Centred) -> tuple[FloatArray, FloatArray, Flo
     # grid points are too far apart for a variance that is known as exactly as that
     learned = design.numbers & (known.own_error > _SURE_ERROR**2 * c[diagonal] ** 2)
     if learned.any():
-        centre = np.log(_USUAL if design.intercept else 1 / 3)
-        variances = variance_posterior(known, centre, _USUAL_SD, _PREDICTIVE_LOOSE)
+        centre = np.log(_USUAL_VARIANCE if design.intercept else 1 / 3)
+        variances = variance_posterior(known, centre, _LOG_VARIANCE_SD, _PREDICTIVE_LOOSE)
         error[diagonal] *= np.where(learned, variances.error / known.own_error, 1.0)
         c[diagonal] = np.where(learned, variances.mean, c[diagonal])
     c[diagonal] = np.maximum(c[diagonal], np.maximum(np.sqrt(known.own_error) / 4, 1e-6))
@@ -123,7 +126,7 @@ def _explaining_at_most_all(known: Centred, c: FloatArray) -> FloatArray:
     """
     kept, raised = known.contrasts.kept, c
     deviations, g = np.diag(np.sqrt(known.own_error[kept])), known.cross[kept]
-    for number in _RAISED:
+    for number in _RAISED_SDS:
         raised = c + number * deviations
         inverse, _ = divided(raised, np.eye(len(c)))
         explained = g @ inverse @ g - np.diag(inverse) @ known.cross_error[kept]

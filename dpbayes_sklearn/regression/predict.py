@@ -27,8 +27,9 @@ from dpbayes_sklearn.regression.design import Design, Scale, Windows
 from dpbayes_sklearn.regression.posterior import GaussianPosterior
 
 _CHUNK_CELLS = 1 << 18  # A chunk of this many cells stays in the cache and keeps a thread busy.
-_FAR = 2.0**20  # Farther from 0, in half-widths, products of unmapped numbers lose too many digits.
-_CLOSE = 2.0**-40  # A window that ends this near a bound ends there.
+# Farther from 0, in half-widths, products of unmapped numbers lose too many digits.
+_FARTHEST_UNMAPPED = 2.0**20
+_CLOSE_TO_BOUND = 2.0**-40  # A window that ends this near a bound ends there.
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,11 @@ class ClippedNumbers:
         numbers = bool(design.width) and bool(design.numbers.all())
         if not numbers or table.as_numbers(table.without_rows()) is None:
             return None
-        if (np.abs(centres) > _FAR * halves).any():
+        if (np.abs(centres) > _FARTHEST_UNMAPPED * halves).any():
             return None
         low, high = windows.centres - windows.halves, windows.centres + windows.halves
-        low = np.where(low < _CLOSE - 1, -1.0, low)
-        high = np.where(high > 1 - _CLOSE, 1.0, high)
+        low = np.where(low < _CLOSE_TO_BOUND - 1, -1.0, low)
+        high = np.where(high > 1 - _CLOSE_TO_BOUND, 1.0, high)
         missing = np.clip(design.stand_ins, low, high)
         return cls(*(PerColumn(centres + halves * each) for each in (low, high, missing)))
 
@@ -81,8 +82,8 @@ class ClippedNumbers:
 _LARGEST_ERROR = 1e-4  # Single precision errs by at most this part of a target's variance.
 _SINGLE_BITS = 30  # Units up to 2**30 neither overflow nor vanish in single precision.
 _FEW_ROWS = 64  # With fewer rows, preparing the faster way takes longer than it saves.
-_NEAR = 2.0  # If 0 is farther from the middle than this many half-widths, it is far.
-_WIDE = 64  # From this many columns on, two products of halves are faster than one.
+_NEAR_HALF_WIDTHS = 2.0  # If 0 is farther from the middle than this many half-widths, it is far.
+_WIDE_TABLE = 64  # From this many columns on, two products of halves are faster than one.
 
 
 class LinearModel(NamedTuple):
@@ -173,7 +174,7 @@ class _Variance:
     def __init__(self, model: LinearModel, rows: _Rows) -> None:
         covariance, windows = model.posterior.covariance, model.posterior.windows
         zero = -rows.offset / rows.unit
-        far = bool((np.abs(zero - windows.centres) > _NEAR * windows.halves).any())
+        far = bool((np.abs(zero - windows.centres) > _NEAR_HALF_WIDTHS * windows.halves).any())
         middle = windows.centres if far else zero
         point, squares = np.append(1.0, middle), covariance[1:, 1:]
         self._middle = rows.offset + rows.unit * middle if far else None
@@ -187,7 +188,7 @@ class _Variance:
             quadratic = quadratic.astype(np.float32)
         self._space = np.empty((2, 0, len(middle)), quadratic.dtype)
         upper = np.triu(quadratic, 1) + np.triu(quadratic)
-        half = len(middle) // 2 if len(middle) >= _WIDE else 0
+        half = len(middle) // 2 if len(middle) >= _WIDE_TABLE else 0
         self._halves = [
             (slice(a, b), upper[:b, a:b].copy()) for a, b in pairwise([0, half, len(middle)]) if b
         ]

@@ -41,7 +41,8 @@ EXCESS_LIMIT = 1.5
 RADII = 2.0 ** (1 - np.arange(17) / 2)
 """Outer ends of the bins of distance from the centre of a column, on the scale of its bounds."""
 
-_MANTISSA, _BIAS = 52, 1023  # of a double
+# Bits of the mantissa of a double, and the exponent of 1.
+_MANTISSA, _BIAS = 52, 1023
 _OUTER = 1  # Squares in the outer bin are above 2**1.
 
 
@@ -68,7 +69,7 @@ def count_distances(values: FloatArray, centres: FloatArray) -> IntArray:
 
 
 _DOUBLE = 2**53  # Integers up to here are exact in float64.
-_MARGIN = 2.0**-30  # This part covers the rounding of floats for any number of columns.
+_ROUNDING_MARGIN = 2.0**-30  # This part covers the rounding of floats for any number of columns.
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class RowNorm:
         if self.limit >= weights.sum():
             return
         numbers = x if len(kept) == x.shape[1] else x[:, kept]
-        most = self.limit * float(grid) ** 2 * (1 - _MARGIN)
+        most = self.limit * float(grid) ** 2 * (1 - _ROUNDING_MARGIN)
         # the sum of squares is read off faster than the weighted one, which is never larger
         largest = weights[kept].max(initial=0.0) * np.einsum("ij,ij->i", numbers, numbers)
         maybe = np.flatnonzero(largest + weights[-1] * np.square(t) > most)
@@ -123,9 +124,9 @@ class RowNorm:
         return norms
 
 
-_TARGETS = 1 << 15  # This many targets are mapped at a time.
+_TARGETS_AT_A_TIME = 1 << 15  # This many targets are mapped at a time.
 _COEFFICIENT_STEPS = 2.0**20  # Coefficients are rounded to this many steps from 0 to 1.
-_LARGE = 2.0**6  # No regression on this scale has a larger coefficient.
+_LARGEST_COEFFICIENT = 2.0**6  # No regression on this scale has a larger coefficient.
 
 
 class Predictive(NamedTuple):
@@ -149,7 +150,8 @@ class Predictive(NamedTuple):
     windows: Windows
 
 
-_FARTHEST = 4.0  # No residual is farther from 0 than this many widths of the target's window.
+# No residual is farther from 0 than this many widths of the target's window.
+_LARGEST_RESIDUAL = 4.0
 
 
 class Baseline(NamedTuple):
@@ -195,7 +197,7 @@ class Baseline(NamedTuple):
         steps = rounded(self.coefficients, grid)
         fitted = (x @ steps[1:] + grid * steps[0]) / (grid * _COEFFICIENT_STEPS)
         away: FloatArray = (y - self.window.centre - self.window.half * fitted) / self.half
-        return np.clip(away, -_FARTHEST, _FARTHEST)
+        return np.clip(away, -_LARGEST_RESIDUAL, _LARGEST_RESIDUAL)
 
 
 def location_sums(shard: Shard, design: Design, scale: Scale, grid: int) -> IntArray:
@@ -368,7 +370,7 @@ def _residual_shares(
 
 def rounded(coefficients: FloatArray, grid: int) -> FloatArray:
     """Return coefficients in whole steps, so small that all products with a row are exact."""
-    most = min(_LARGE * _COEFFICIENT_STEPS, _DOUBLE // (grid * len(coefficients)))
+    most = min(_LARGEST_COEFFICIENT * _COEFFICIENT_STEPS, _DOUBLE // (grid * len(coefficients)))
     return np.clip(np.rint(coefficients * _COEFFICIENT_STEPS), -most, most)
 
 
@@ -393,7 +395,7 @@ def coordinates(
     for rows, x in design.chunks(shard.table, grid, windows):
         if rows.stop > first + len(t):  # targets of several chunks at once
             first = rows.start
-            t = scaled_target(y[first : first + max(len(x), _TARGETS)], scale)
+            t = scaled_target(y[first : first + max(len(x), _TARGETS_AT_A_TIME)], scale)
             if baseline is None:
                 t = window.map(t)
             if baseline is None and grid:
@@ -436,12 +438,16 @@ class _Products:
         )
 
 
-_HALF = 2.0**22  # coefficients are so many parts, and those so many parts again
-_LARGEST = 2.0**16  # of all coefficients together: none in units of the windows are larger
-_COARSE, _FINE = 2.0**5, 2.0**20  # likewise of a clipped residual, in steps of the grid
-_ROWS = 1 << 16  # This many rows are summed at a time, so that no partial sum exceeds 2**53.
+# A coefficient is a whole number of parts of 1, and a whole number of parts of those.
+_COEFFICIENT_PARTS = 2.0**22
+# The coefficients together, in units of the windows, are at most this.
+_MOST_COEFFICIENTS = 2.0**16
+# A clipped residual is likewise a whole number of such parts of a grid step, and of their parts.
+_COARSE_PARTS, _FINE_PARTS = 2.0**5, 2.0**20
+# This many rows are summed at a time, so that no partial sum exceeds 2**53.
+_ROWS_AT_A_TIME = 1 << 16
 
-COEFFICIENT_LATTICE = 1 / _HALF**2
+COEFFICIENT_LATTICE = 1 / _COEFFICIENT_PARTS**2
 """Coefficients at which derivatives are asked for are multiples of this."""
 
 
@@ -466,18 +472,18 @@ class LossDerivatives(NamedTuple):
     def read(cls, sums: IntArray, grid: int) -> LossDerivatives:
         """Return what ``derivative_sums`` has added up."""
         rows, (coarse, fine), products = int(sums[0, 0]), sums[1:3], sums[3:]
-        gradient = (coarse / _COARSE + fine / (_COARSE * _FINE)) / grid**2
+        gradient = (coarse / _COARSE_PARTS + fine / (_COARSE_PARTS * _FINE_PARTS)) / grid**2
         return cls(gradient, products / grid**2, rows)
 
 
 def rounding(grid: int) -> float:
     """Return the error of one record's gradient, at most, from the rounding of residuals."""
-    return 1 / (_COARSE * _FINE * grid)
+    return 1 / (_COARSE_PARTS * _FINE_PARTS * grid)
 
 
 def on_lattice(coefficients: FloatArray) -> FloatArray:
     """Return the nearest coefficients at which derivatives can be asked for."""
-    most = min(_LARGEST / len(coefficients), 2.0**8)
+    most = min(_MOST_COEFFICIENTS / len(coefficients), 2.0**8)
     steps: FloatArray = np.rint(np.clip(coefficients, -most, most) / COEFFICIENT_LATTICE)
     return steps * COEFFICIENT_LATTICE
 
@@ -497,18 +503,22 @@ def derivative_sums(
     ``limit`` is in steps of the grid, ``coefficients`` are (constant, coordinates) on the lattice.
     """
     size = design.width + 1
-    whole = np.rint(coefficients * _HALF)
-    parts = np.column_stack([whole, np.rint((coefficients * _HALF - whole) * _HALF)])
+    whole = np.rint(coefficients * _COEFFICIENT_PARTS)
+    parts = np.column_stack(
+        [whole, np.rint((coefficients * _COEFFICIENT_PARTS - whole) * _COEFFICIENT_PARTS)]
+    )
     total = np.zeros((size + 3, size), np.int64)
     for x, edge in coordinates(shard, design, scale, window, grid, windows):
-        for first in range(0, len(x), _ROWS):
-            rows = slice(first, first + _ROWS)
+        for first in range(0, len(x), _ROWS_AT_A_TIME):
+            rows = slice(first, first + _ROWS_AT_A_TIME)
             z = np.column_stack([edge[rows, 0], x[rows]])
             coarse, fine = (z @ parts).T
-            residual = (edge[rows, 1] * _HALF - coarse) / _HALF - fine / _HALF**2
+            residual = (
+                edge[rows, 1] * _COEFFICIENT_PARTS - coarse
+            ) / _COEFFICIENT_PARTS - fine / _COEFFICIENT_PARTS**2
             clipped = np.clip(residual, -limit, limit)
-            upper = np.rint(clipped * _COARSE)
-            lower = np.rint((clipped * _COARSE - upper) * _FINE)
+            upper = np.rint(clipped * _COARSE_PARTS)
+            lower = np.rint((clipped * _COARSE_PARTS - upper) * _FINE_PARTS)
             total[0, 0] += len(z)
             total[1:3] += (np.stack([upper, lower]) @ z).astype(np.int64)
             z *= (np.abs(residual) < limit)[:, None]

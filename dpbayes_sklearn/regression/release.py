@@ -61,7 +61,8 @@ from dpbayes_sklearn.release import drawn_sample
 
 _MOST_RESIDUALS = 40_000  # More residuals than this over epsilon say nothing new.
 _RESIDUALS_AT = 3.5  # Residuals are clipped at this many standard deviations.
-_LEAST_MODE, _TWO_STAGES = 20, 600  # records times epsilon for each column
+# Records times epsilon per column from which a mode is released, and from which moments follow.
+_LEAST_MODE, _TWO_STAGES = 20, 600
 # Records over the deviation of Gaussian noise of sensitivity 1, over the root of the columns.
 _GAUSSIAN_TWO_STAGES = 90
 _TWO_STAGES_WIDER_FROM = 2500.0  # Windows are wider from this n times epsilon on.
@@ -71,7 +72,7 @@ _USUAL_TAIL = 0.03  # Standard deviation of the mean of what is clipped, in half
 # The former is over the root of n: its bias stays below half of the sampling error.
 _RESIDUALS_OUTSIDE, _VALUES_OUTSIDE = 0.4, 0.002
 _LEAST_REACH = 2.5  # A window reaches at least this many standard deviations.
-_DOUBT = 0.5  # Prior standard deviation of the factor that residuals estimate.
+_FACTOR_SD = 0.5  # Prior standard deviation of the factor that residuals estimate.
 
 GramBlock = GramMatrix | GaussianGram | Block
 """The products of a model, as they are released together."""
@@ -298,8 +299,8 @@ def scaled_by_residuals(
         np.array([total]), shares.step(residual_block()), grid, shares.residuals, noise
     )
     seen, error = reach**2 * float(sums[0]) / rows, reach**4 * float(variances[0]) / rows**2
-    believed = (seen * _DOUBT**2 + error) / (_DOUBT**2 + error)
-    left = error * _DOUBT**2 / (_DOUBT**2 + error)
+    believed = (seen * _FACTOR_SD**2 + error) / (_FACTOR_SD**2 + error)
+    left = error * _FACTOR_SD**2 / (_FACTOR_SD**2 + error)
     # intervals lose more where a variance is too small than they gain where it is too large
     return posterior.scaled(max(believed, 0.01) + left)
 

@@ -48,20 +48,21 @@ from dpbayes_sklearn.regression.equations import (
 )
 from dpbayes_sklearn.schema import Categories
 
-_CORRELATION = 0.6  # prior standard deviation of a correlation
-_SURE_DEVIATIONS = 10.0  # standard deviations above zero from which a variance is taken for known
-_LEAST_EIGENVALUE = 1e-3  # of correlations
+_CORRELATION_SD = 0.6  # Prior standard deviation of a correlation.
+_SURE_DEVIATIONS = 10.0  # A variance this many standard deviations above zero is taken for known.
+_LEAST_CORRELATION_EIGENVALUE = 1e-3  # Eigenvalues of correlations are raised to this.
 # Prior of log(variance) around the released spread: mean and standard deviation, added to its
 # error. Windows cut the tails, so that the variance inside is smaller.
 _WITHIN, _LOOSE = -0.2, 0.3
-_UNEVEN = 1.3  # variance of the sampling error over that of even residuals, if it is not released
-_UNEVEN_SD, _UNEVEN_ENDS = 0.5, (0.25, 9.0)  # prior of it where it is: deviation from 1, and range
-# Scaling of a share p of the records, r standard deviations of the target away, takes this part
-# of rp of a slope, and the error of that.
+_UNEVEN = 1.3  # Variance of the sampling error over that of even residuals, if it is not released.
+# Prior of this factor where it is released: its deviation from 1, and its range.
+_UNEVEN_SD, _UNEVEN_ENDS = 0.5, (0.25, 9.0)
+# If a share p of the records, r standard deviations of the target away, is scaled, a slope loses
+# this part of rp, with this standard deviation.
 _TAKEN, _TAKEN_SD = 0.3, 0.33
-_LEAST_SIZE = 1e-200  # of the variance of a row that depends on no coefficient
-_COLUMN = 0.8  # part of rp of a slope that clipping a column may change
-_OUTSIDE = 0.8  # standard deviations that clipped targets may be away from their windows
+_LEAST_SIZE = 1e-200  # A row that depends on no coefficient has at least this variance.
+_COLUMN = 0.8  # Clipping a column may change a slope by this part of rp.
+_OUTSIDE = 0.8  # Clipped targets may be this many standard deviations outside of their windows.
 
 
 class Contrast(NamedTuple):
@@ -254,12 +255,12 @@ def _covariances(known: Centred) -> tuple[FloatArray, FloatArray, FloatArray]:
     c[diagonal] = np.maximum(c[diagonal], 1e-9)
     size = np.sqrt(np.outer(c[diagonal], c[diagonal]))
     apart = known.design.column[:, None] != known.design.column
-    kept = np.where(apart, 1 / (1 + error / (_CORRELATION * size) ** 2), 1.0)
+    kept = np.where(apart, 1 / (1 + error / (_CORRELATION_SD * size) ** 2), 1.0)
     c[apart] *= kept[apart]
     error[apart] *= kept[apart]
     reduced = known.contrasts.reduced(c)
     size = np.sqrt(np.outer(np.diag(reduced), np.diag(reduced)))
-    return c, eigenvalues_at_least(_LEAST_EIGENVALUE, reduced / size) * size, error
+    return c, eigenvalues_at_least(_LEAST_CORRELATION_EIGENVALUE, reduced / size) * size, error
 
 
 def _clipping(known: Centred, w: FloatArray, own: FloatArray) -> tuple[FloatArray, FloatArray]:

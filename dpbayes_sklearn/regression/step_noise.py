@@ -32,6 +32,7 @@ _SPREAD = Fraction(1, 16)
 # A share of rho shrinks noise with its root only, so these are records over the noise of a release
 # of sensitivity 1, n sqrt(2 rho), and what a step needs is the square of their ratio.
 _GAUSSIAN_TARGET, _GAUSSIAN_MEAN, _GAUSSIAN_COLUMN, _GAUSSIAN_RESIDUAL = 100, 60, 60, 200
+# The same for locating numbers, for centring signs, and for weighted residuals.
 _GAUSSIAN_LEAST = 250
 _GAUSSIAN_SIGN, _GAUSSIAN_LEAST_SIGN = 13, 60
 _GAUSSIAN_WEIGHTED, _GAUSSIAN_LEAST_WEIGHTED = 170, 600

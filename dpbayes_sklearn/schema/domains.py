@@ -33,7 +33,8 @@ MOST_BINS = 2**16
 """Bins of one column, at most: their number is refused before tables of them are made."""
 # Only noise can give dates beyond this number of seconds; they are shown as this one.
 _MOST_SECONDS = 1e17
-_LEAST_SPAN = 1e-290  # Below it, the scale of a bin would overflow.
+_LEAST_SPAN = 1e-290  # The scale of a bin would overflow for a narrower interval.
+# Intervals take columns of these kinds.
 _NUMBERS: frozenset[Kind] = frozenset({"booleans", "integers", "numbers"})
 _LISTED = 10  # A card lists the categories up to this number of them.
 
@@ -323,8 +324,8 @@ def _checked(edges: Iterable[float], bins: int | None) -> tuple[float, ...]:
 
 _TABLE_SPAN = 1000  # Integers that lie no further apart are looked up in a table.
 # The difference of a smaller integer and any other is not small, even if it overflows.
-_LARGE = 2**62
-_TRUTH = frozenset({"True", "False"})  # The texts of booleans.
+_LARGEST_CODE = 2**62
+_BOOLEAN_WORDS = frozenset({"True", "False"})  # The texts of booleans.
 # The types of numpy that categories can be declared in.
 _TYPES = {"bool", "float16", "float32", "float64"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
@@ -466,7 +467,7 @@ class Categories:
         if len(whole) < len(self.values):
             return None
         low, high = min(whole) - 1, max(whole) + 1
-        if high - low > _TABLE_SPAN or max(-low, high) > _LARGE:
+        if high - low > _TABLE_SPAN or max(-low, high) > _LARGEST_CODE:
             return None
         return low, np.array([self._code(v) for v in range(low, high + 1)], np.intp)
 
@@ -475,7 +476,7 @@ class Categories:
         numeric = (v for v in self.values if self._all_text or isinstance(v, Real))
         numbers = {number for number in map(number_of, numeric) if not math.isnan(number)}
         if kind == "booleans":
-            return not (numbers.isdisjoint({0, 1}) and _TRUTH.isdisjoint(self.values))
+            return not (numbers.isdisjoint({0, 1}) and _BOOLEAN_WORDS.isdisjoint(self.values))
         if kind in {"integers", "numbers"}:
             return bool(numbers)
         if kind == "text":
@@ -507,7 +508,7 @@ class Categories:
 
     def _text(self, value: Any) -> str:
         """Return the text by which a value that is none is compared."""
-        if isinstance(value, (bool, np.bool_)) and not _TRUTH.isdisjoint(self._codes):
+        if isinstance(value, (bool, np.bool_)) and not _BOOLEAN_WORDS.isdisjoint(self._codes):
             return str(bool(value))
         number = number_of(value) if isinstance(value, (Real, np.generic)) else math.nan
         return str(int(number)) if number.is_integer() else str(value)

@@ -23,6 +23,7 @@ from dpbayes_sklearn.schema.values import as_cells, cells_of
 
 D = TypeVar("D", Interval, Categories)
 
+# More values of one hash would make a table of them slow, and are refused.
 _MOST_OF_ONE_HASH = 1000
 
 
@@ -295,7 +296,7 @@ class Schema:
             ) from None
 
 
-_HEADS = ("column", "domain", "other values count as")
+_CARD_COLUMNS = ("column", "domain", "other values count as")  # The columns of the card.
 
 
 def schema_card(
@@ -306,7 +307,7 @@ def schema_card(
     title = f"Public domains of {len(rows)} columns"
     if target is not None:
         rows.append(("target", *target.described()))
-    parts = [table(_HEADS, rows, text=range(len(_HEADS)))]
+    parts = [table(_CARD_COLUMNS, rows, text=range(len(_CARD_COLUMNS)))]
     if guarantee is not None:
         parts.append(tag("p", tag("span", "Learned: ", class_=QUIET), str(guarantee)))
     return card(title, *parts)

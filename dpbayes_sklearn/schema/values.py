@@ -35,9 +35,11 @@ from dpbayes_sklearn._typing import FloatArray
 _LISTS = ("to_list", "to_pylist", "tolist")
 # Polars' types whose missing values numpy shows as NaN or NaT.
 _POLARS = ("Float32", "Float64", "Date", "Datetime", "Duration")
+# Types of arrow whose missing values numpy shows as NaN or NaT.
+_ARROW_NUMBERS = re.compile("halffloat|float|double|timestamp|date")
+# Numpy has no missing value for these types of arrow.
+_ARROW_INTEGERS = re.compile(r"u?int\d|bool")
 # Types of pandas and polars that hold texts.
-_ARROW_NUMBERS = re.compile("halffloat|float|double|timestamp|date")  # missing: NaN or NaT
-_ARROW_INTEGERS = re.compile(r"u?int\d|bool")  # numpy has no missing value for these
 _TEXTS = re.compile("(large_)?(str|utf8)|dictionary|categorical|enum")
 
 
@@ -259,7 +261,7 @@ def _is_text(value: object) -> bool:
 Date = date | np.datetime64
 """A date or a time: of the standard library, of numpy, or a pandas Timestamp."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # Dates are counted from here.
 _SECONDS_IN = {"s": 1, "m": 60, "h": 3600, "D": 86400, "W": 7 * 86400}  # Seconds in a unit.
 # Units in a second.
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from dpbayes_sklearn.schema.schema import many_of_one_hash
 
+# How a fraction is written: its length is limited before it is computed with.
 _FRACTION = re.compile(r"-?[0-9]{1,400}/[1-9][0-9]{0,400}", re.ASCII)
 
 
@@ -174,7 +175,7 @@ def one_of(kinds: Mapping[type, Codec]) -> Codec:
     return Codec(encode, decode)
 
 
-_MOST = 2**62  # Counts and their noise stay below it.
+_LARGEST_COUNT = 2**62  # Counts and their noise stay below this.
 
 
 def _array_of(dtype: str, fits: Callable[[Any], bool]) -> Codec:
@@ -197,7 +198,9 @@ def _array_of(dtype: str, fits: Callable[[Any], bool]) -> Codec:
 
 
 FLOATS = _array_of("float64", lambda number: type(number) is float and math.isfinite(number))
-INTEGERS = _array_of("int64", lambda number: type(number) is int and -_MOST < number < _MOST)
+INTEGERS = _array_of(
+    "int64", lambda number: type(number) is int and -_LARGEST_COUNT < number < _LARGEST_COUNT
+)
 
 
 def layout(array: npt.NDArray[Any]) -> dict[str, Any]:

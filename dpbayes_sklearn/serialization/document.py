@@ -41,10 +41,10 @@ from dpbayes_sklearn.serialization.models import CATEGORIES, GUARANTEE, INTERVAL
 Model = TypeVar("Model", bound=Any)
 
 FORMAT, VERSION = "dpbayes_sklearn model", 1
-MOST_CHARACTERS = 2**28
+MOST_CHARACTERS = 2**28  # A longer document is refused unread.
 # A ledger is not part of a model, and a seed reveals the noise.
 _SECRET = {"accountant", "random_state"}
-_FEATURES: dict[str, Codec] = {
+_FEATURE_FIELDS: dict[str, Codec] = {
     "n_features_in_": integer(1, 2**24),
     "feature_names_in_": optional(many(TEXT, 1)),
 }
@@ -104,7 +104,7 @@ def _read(cls: type[Model], document: dict[str, Any]) -> Model:
     model.set_params(
         **{name: _decoded(value, f"parameters.{name}") for name, value in given.items()}
     )
-    codecs = {**_FEATURES, **cls._exported}
+    codecs = {**_FEATURE_FIELDS, **cls._exported}
     state = only_fields(document["fitted"], set(codecs), "fitted")
     read = {name: codec.decode(state[name], f"fitted.{name}") for name, codec in codecs.items()}
     _restore(model, read)
@@ -170,6 +170,7 @@ def _constant(name: str) -> float:
 
 
 _MOST_LETTERS = 2**26  # An array gives every text the room of the longest.
+# The Python type of an array's cells, by the kind of its dtype.
 _KINDS = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 _DTYPES = {"bool", "float16", "float32", "float64", "str", "object"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)

@@ -48,19 +48,19 @@ from dpbayes_sklearn.serialization.codecs import (
 from dpbayes_sklearn.sums.posterior import SumsPosterior
 
 # The largest term is 2^56 times the finest grid.
-_SCALE = rational(positive=False, largest_term=2**80)
-_RECORDS = integer(1, 2**53)
-_NODE = integer(0, 2**16)
-_POSITIVE = real(math.ulp(0.0))
+_NOISE_SCALE = rational(positive=False, largest_term=2**80)
+_NUMBER_OF_RECORDS = integer(1, 2**53)  # A number of records: what floats hold exactly.
+_NODE = integer(0, 2**16)  # The place of a node in a network.
+_POSITIVE = real(math.ulp(0.0))  # A number above 0.
 # Fields without a codec of their own have that of their type.
 _BY_TYPE: dict[str, Codec] = {
     "FloatArray": FLOATS,
-    "Fraction": _SCALE,
+    "Fraction": _NOISE_SCALE,
     "bool": BOOLEAN,
-    "int": _RECORDS,
+    "int": _NUMBER_OF_RECORDS,
     "str": TEXT,
     "float | None": optional(real()),
-    "tuple[Fraction, ...]": many(_SCALE),
+    "tuple[Fraction, ...]": many(_NOISE_SCALE),
     "tuple[FloatArray, ...]": many(FLOATS),
     "tuple[bool, ...]": many(BOOLEAN),
     "tuple[int, ...]": many(integer(0, 2**53)),
@@ -277,11 +277,11 @@ def _wrong_gaussian(posterior: GaussianPosterior) -> str | None:
     return None
 
 
-_SHARE = real(0.0, 1.0)
+_FRACTION_OF_ONE = real(0.0, 1.0)
 # A temperature, or that it was to be learned.
 _TEMPERATURE = Codec(
-    lambda value: value if value == "auto" else _SHARE.encode(value),
-    lambda json, where: json if json == "auto" else _SHARE.decode(json, where),
+    lambda value: value if value == "auto" else _FRACTION_OF_ONE.encode(value),
+    lambda json, where: json if json == "auto" else _FRACTION_OF_ONE.decode(json, where),
 )
 _of_fields(
     DirichletPrior,
@@ -291,9 +291,9 @@ _of_fields(
 )
 _of_fields(Slopes, n=optional(integer(0, 2**62)))
 _of_fields(Windows)
-_of_fields(Tempering, temperature=_SHARE, emphasis=real(0.0, 2.0))
+_of_fields(Tempering, temperature=_FRACTION_OF_ONE, emphasis=real(0.0, 2.0))
 _RELEASED = one_of({ReleasedCounts: _COUNTS, ReleasedCharacters: _CHARACTERS})
-_PARTS = {"network": _NETWORK, "alphas": many(FLOATS), "released": _COUNTS}
+_INFERRED_FIELDS = {"network": _NETWORK, "alphas": many(FLOATS), "released": _COUNTS}
 _CONCENTRATION = {"concentration": FLOATS}
 _UNTEMPERED: dict[type, Codec] = {
     DirichletPosterior: _of_fields(
@@ -301,10 +301,12 @@ _UNTEMPERED: dict[type, Codec] = {
         lambda p: None if p.released.network == p.network else "was released for another network",
         released=_RELEASED,
     ),
-    NoiseAwarePosterior: record(_inferred(NoiseAwarePosterior), _PARTS),
-    AdaptivePosterior: record(_inferred(AdaptivePosterior), {**_PARTS, "ordered": many(BOOLEAN)}),
+    NoiseAwarePosterior: record(_inferred(NoiseAwarePosterior), _INFERRED_FIELDS),
+    AdaptivePosterior: record(
+        _inferred(AdaptivePosterior), {**_INFERRED_FIELDS, "ordered": many(BOOLEAN)}
+    ),
     NoiseAwareCharacters: record(
-        _inferred(NoiseAwareCharacters), {**_PARTS, "released": _CHARACTERS}
+        _inferred(NoiseAwareCharacters), {**_INFERRED_FIELDS, "released": _CHARACTERS}
     ),
     DrawsPosterior: _of_fields(DrawsPosterior, _wrong_draws, draws=many(FLOATS)),
     GaussianPosterior: _of_fields(GaussianPosterior, _wrong_gaussian, noise_variance=_POSITIVE),

@@ -34,13 +34,13 @@ from scipy.stats import gamma, norm
 from dpbayes_sklearn._presenting import ToArviz
 from dpbayes_sklearn._typing import FloatArray
 
-_POINTS = 1001
+_LATTICE_POINTS = 1001
 """Points of a lattice of sums."""
 
-_NATS = 45.0
+_LEFT_OUT_NATS = 45.0
 """Sums whose log weight is so much below the largest are left out."""
 
-_SHARP, _REFINED = 16, 12
+_SHARP_PART, _REFINED = 16, 12
 """A lattice is made finer as long as less than a sixteenth of it has all weight, so many times."""
 
 
@@ -181,11 +181,11 @@ def moments_given(
     """
     low, high = bounds
     for _ in range(_REFINED):
-        sums = np.linspace(low, high, _POINTS)
+        sums = np.linspace(low, high, _LATTICE_POINTS)
         log_weight = family.log_evidence(n, sums) + log_likelihood(sums)
-        inside = np.flatnonzero(log_weight > log_weight.max() - _NATS)
-        first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, _POINTS - 1)
-        if last - first >= _POINTS // _SHARP:
+        inside = np.flatnonzero(log_weight > log_weight.max() - _LEFT_OUT_NATS)
+        first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, _LATTICE_POINTS - 1)
+        if last - first >= _LATTICE_POINTS // _SHARP_PART:
             break
         low, high = float(sums[first]), float(sums[last])
     weight = np.exp(log_weight - log_weight.max())

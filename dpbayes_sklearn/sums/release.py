@@ -40,7 +40,7 @@ from dpbayes_sklearn.sums.posterior import Family, SumsPosterior, moments_given
 GRID = 2**20
 """Most steps of a statistic: their rounding is far below any private noise."""
 
-_POINTS = 513
+_GRID_POINTS = 513
 """Points of the public grid that parameters are drawn from."""
 
 
@@ -297,7 +297,7 @@ def _(mechanism: Sampler, prior: Prior, facts: Facts, budget: Budget) -> Plan[An
         raise ValueError("omega is for tables of counts: means and rates are drawn within bounds.")
     if budget.infinite:
         return ExactPlan(cost=budget, mechanism=mechanism.name(), prior=prior)
-    points, k, d = mechanism.n_points or _POINTS, budget.unit.max_records, prior.d
+    points, k, d = mechanism.n_points or _GRID_POINTS, budget.unit.max_records, prior.d
     each = float(budget.epsilon) / (d * mechanism.n_samples)
     tempers = tuple(_largest_temper(prior, j, n, k, points, each) for j in range(d))
     spans = [np.ptp(f.natural(np.array([f.low, f.high]))) for f in prior.families]

@@ -65,7 +65,7 @@ def test_wide_noise_on_a_lattice(alpha, monkeypatch) -> None:
     coarse = [
         count_medians(y.astype(int), LaplaceMarginal(scale), n, np.array(alpha)) for y in noisy
     ]
-    monkeypatch.setattr(noise_aware, "_POINTS", np.inf)
+    monkeypatch.setattr(noise_aware, "_POINTS_IN_A_SCALE", np.inf)
     fine = [count_medians(y.astype(int), LaplaceMarginal(scale), n, np.array(alpha)) for y in noisy]
     assert np.abs(np.subtract(coarse, fine)).max() <= scale / 16
 

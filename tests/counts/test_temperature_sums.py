@@ -95,7 +95,7 @@ def test_the_bound_on_scores_holds_for_every_unit_and_is_nearly_attained(
 def test_a_loss_is_the_same_wherever_its_record_stands(
     monkeypatch: pytest.MonkeyPatch, n_classes: int, values: int, star: bool
 ) -> None:
-    monkeypatch.setattr(temperature, "_STEPS", 2**45)  # of a few last bits
+    monkeypatch.setattr(temperature, "_STEPS_IN_A_NAT", 2**45)  # of a few last bits
     rng, n, d = np.random.default_rng(0), 203, 13
     sizes = [values] * d
     network = Network.star(sizes, n_classes)

@@ -26,7 +26,7 @@ def test_every_cell_meets_the_number_of_its_column(
     each = np.full(d, 3.0) if same else np.arange(d) + 1.0
     out = np.full((n, d), np.nan)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_LONG", long)
+        patch.setattr(module, "_NUMBERS_IN_A_CALL", long)
         factor, shift = PerColumn(each), PerColumn(np.full(d, 0.5))
         for x, chunk, rows in long_rows(values, out, shift, factor, cells=cells):
             np.multiply(x, factor.of(rows), out=chunk)

@@ -247,7 +247,7 @@ def test_a_start_in_a_part_of_the_records_changes_nothing(monkeypatch):
     blocks = Blocks((Interval(0, 1),) * 2)
     plan, records = plan_for(3, 3000, blocks), mapped(X, y, blocks)
     one = draws(records, plan, 1)
-    monkeypatch.setattr(module, "_START", 100)
+    monkeypatch.setattr(module, "_START_RECORDS", 100)
     assert np.abs(draws(records, plan, 1) - one).max() <= 2 * plan.step
 
 

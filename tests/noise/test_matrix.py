@@ -71,7 +71,7 @@ def test_noise_beyond_64_bits_is_refused():
 
 
 def test_many_matrices_are_drawn_in_parts(monkeypatch):
-    monkeypatch.setattr(matrix, "_CELLS", 50)
+    monkeypatch.setattr(matrix, "_NORMALS_AT_A_TIME", 50)
     assert wishart_differences(Fraction(100), ONES, 7, random_source(0)).shape == (7, 6)
     law = MatrixNoise(Fraction(100), ONES)
     (noisy,) = add([np.zeros(6, np.int64)], law, random_source(0))

@@ -95,7 +95,7 @@ def test_many_at_a_time_follow_the_same_law_and_wrong_scales_are_noticed():
 
 
 def test_many_at_a_time_are_drawn_in_parts(monkeypatch):
-    monkeypatch.setattr(box, "_CELLS", 30)
+    monkeypatch.setattr(box, "_DRAWN_CELLS", 30)
     noise = discrete_boxes(np.ones(4, np.int64), Fraction(10**6), 50, random_source(0))
     assert noise.shape == (50, 4)
     assert len(np.unique(noise[:, 0])) == 50

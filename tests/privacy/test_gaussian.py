@@ -123,7 +123,7 @@ def test_wide_noise_has_a_bound_of_its_own(
     shifts: Shifts, variance: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed = module._excess(Fraction(variance), shifts)
-    monkeypatch.setattr(module, "_SHARP", -1.0)
+    monkeypatch.setattr(module, "_SHARP_EXCESS", -1.0)
     summed = module._excess(Fraction(variance), shifts)
     assert 1 <= summed * (1 + 1e-12) <= closed * (1 + 2e-12)
     assert closed <= 1 + 1e-6
@@ -140,7 +140,7 @@ def test_the_bound_of_wide_noise_is_never_below_the_sum(
     shifts = {(1, 1): held} | {(1, weight): weights.count(weight) for weight in weights}
     log_bound = module._wide_excess(float(variance), shifts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_SHARP", -1.0)
+        patch.setattr(module, "_SHARP_EXCESS", -1.0)
         assert module._excess(Fraction(variance), shifts) <= math.exp(log_bound) * (1 + 1e-12)
 
 
@@ -151,10 +151,10 @@ def test_tables_of_different_weights_need_no_more_points_if_they_are_many(
     budget, shifts = (Fraction(1, 10), Fraction(1, 10**6)), {(1, 2): 2, (1, 3): 400, (1, 6): 40}
     monkeypatch.setattr(module, "_least_variance", module._least_variance.__wrapped__)
     few = gaussian_variance(*budget, shifts)
-    monkeypatch.setattr(module, "_LARGE", 10**9)
+    monkeypatch.setattr(module, "_LARGE_NORM", 10**9)
     many = gaussian_variance(*budget, shifts)
     assert many <= few <= many * Fraction(1001, 1000)
-    monkeypatch.setattr(module, "_MOST_POINTS", 8)
+    monkeypatch.setattr(module, "_MOST_FREQUENCIES", 8)
     assert gaussian_variance(*budget, shifts) > few * Fraction(105, 100)  # zCDP alone
 
 
@@ -191,7 +191,7 @@ def test_zcdp_takes_over_where_the_loss_is_too_long_to_compute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_least_variance", module._least_variance.__wrapped__)
-    monkeypatch.setattr(module, "_MOST_POINTS", 8)
+    monkeypatch.setattr(module, "_MOST_FREQUENCIES", 8)
     budget, shifts = (Fraction(1), Fraction(1, 10**6)), {(2, 1): 2, (3, 1): 4}
     assert gaussian_delta(Fraction(100), Fraction(1), shifts) == 1
     variance = gaussian_variance(*budget, shifts)

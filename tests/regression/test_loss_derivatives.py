@@ -56,7 +56,7 @@ def test_order_shards_and_chunks_change_no_bit(monkeypatch):
     order = np.random.default_rng(1).permutation(len(y))
     w = coefficients(2)
     whole = moments((X, y)).loss_derivatives(GRID, WINDOW, WINDOWS, w, LIMIT)
-    monkeypatch.setattr(module, "_ROWS", 7)
+    monkeypatch.setattr(module, "_ROWS_AT_A_TIME", 7)
     shards = [(X[part], y[part]) for part in np.array_split(order, 3)]
     for one, other in zip(
         whole, moments(*shards).loss_derivatives(GRID, WINDOW, WINDOWS, w, LIMIT), strict=True

@@ -315,7 +315,7 @@ def _composes(_, rho, epsilon, delta, numbers, smallest):
     if not 0 < 2 * rho <= gaussian._LARGEST_MU**2:
         return False
     eta = gaussian.grid_rounding_loss(numbers, Fraction(smallest**2) / (2 * rho))
-    enough = eta <= epsilon * gaussian._ROUNDING
+    enough = eta <= epsilon * gaussian._DISCRETE_SHARE
     return bool(enough and gaussian.composed_delta(rho, epsilon) <= delta)
 
 

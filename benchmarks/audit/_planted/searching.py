@@ -116,7 +116,7 @@ FAULTS.rows(SEARCHES, {
     "Runs are silenced by switches of the process, which another search turns back":
         at(f"{RUNS}.silence", _switched_off, "two searches"),
     "A search keeps the models of all runs until the last":
-        at(f"{RUNS}._AT_ONCE", 10**6, "models that are kept"),
+        at(f"{RUNS}._MODELS_AT_A_TIME", 10**6, "models that are kept"),
     "In a search of persons a fixed seed decides who is held out":
         at(COINS, lambda real, labels, _: real(labels, Noise(np.random.default_rng(0).bytes)),
            "sides of persons"),

@@ -37,7 +37,7 @@ FAULTS.rows(COMPOSED, {
     "Delta is spent by releases and again by their conversion":
         at(PARTS, lambda real, spends: real(spends)._replace(failure=Fraction(0)), "delta"),
     "A ledger of another format is read as one of this":
-        at("privacy.ledger_file._format", returns(ledger_file._FORMAT), "files"),
+        at("privacy.ledger_file._format", returns(ledger_file._TABLES_VERSION), "files"),
     "What remains is rounded up":
         at("privacy.budget.Cost.rounded_down",
            lambda _, cost: Cost(*(math.nextafter(float(x), math.inf) for x in cost)), "figures"),
