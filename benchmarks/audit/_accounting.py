@@ -81,10 +81,14 @@ def _order_and_amount() -> Iterator[str]:
         (DirichletMultinomial(0.1, categories=2), (Y,)),
     ):
         ledger, name = BudgetAccountant(), type(model).__name__
-        with crossings(lambda plan: (plan.cost.epsilon, ledger._ledger.spent().epsilon)) as seen:  # noqa: B023
+
+        def paid(plan: Any, *_: Any, ledger: Any = ledger) -> tuple[Any, Any]:
+            return plan.cost.epsilon, ledger._ledger.spent().epsilon
+
+        with crossings(paid) as seen:
             fitted = model.set_params(accountant=ledger).fit(*data)
         asked = sum(epsilon for epsilon, _ in seen)
-        if any(paid < epsilon for epsilon, paid in seen):
+        if any(spent < epsilon for epsilon, spent in seen):
             yield f"{name}: released before it was charged"
         if not asked == ledger._ledger.spent().epsilon == Fraction(1, 10):
             yield f"{name}: 1/10 asked, {asked} released, {ledger.total().epsilon} charged"

@@ -66,12 +66,12 @@ class Crossing(NamedTuple):
 
 
 @contextmanager
-def crossings(look: Callable[..., Any] | None = None) -> Iterator[list[Any]]:
-    """Note what crosses the boundary while a block runs, or what a look at the plan sees then."""
+def crossings(look: Callable[..., Any] = Crossing) -> Iterator[list[Any]]:
+    """Note what crosses the boundary while a block runs, or what a look at it sees."""
     seen: list[Any] = []
 
     def noted(release: Any, *given: Any) -> Any:
-        seen.append(look(given[0]) if look else Crossing(*given))
+        seen.append(look(*given))
         return release(*given)
 
     with boundary(noted):
@@ -81,22 +81,25 @@ def crossings(look: Callable[..., Any] | None = None) -> Iterator[list[Any]]:
 class Called(NamedTuple):
     """One call of a function."""
 
+    name: str
     args: tuple[Any, ...]
     result: Any
 
 
 @contextmanager
-def calls_of(owner: Any, name: str) -> Iterator[list[Called]]:
-    """Note how a function or method is called while a block runs, and what it returns."""
-    seen: list[Called] = []
-    real = getattr(owner, name)
+def calls_of(owner: Any, *names: str, among: list[Called] | None = None) -> Iterator[list[Called]]:
+    """Note how functions or methods are called while a block runs, and what they return."""
+    seen: list[Called] = [] if among is None else among
 
-    def noted(*args: Any, **options: Any) -> Any:
-        result = real(*args, **options)
-        seen.append(Called(args, result))
-        return result
+    def noted(name: str, real: Any) -> Any:
+        def called(*args: Any, **options: Any) -> Any:
+            result = real(*args, **options)
+            seen.append(Called(name, args, result))
+            return result
 
-    with planted((owner, name, noted)):
+        return called
+
+    with planted(*((owner, name, noted(name, getattr(owner, name))) for name in names)):
         yield seen
 
 

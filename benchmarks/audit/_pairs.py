@@ -1,11 +1,9 @@
-"""Neighbouring data sets that were made to make trouble, for every estimator and mechanism.
-
-Private searches and query sessions are among them.
-"""
+"""Neighbouring data sets that make trouble, for estimators, searches and query sessions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -37,11 +35,7 @@ from dpbayes_sklearn.audit.replaying import SEARCH
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import resolve_mechanism
-from dpbayes_sklearn.preprocessing import (
-    PrivateKBinsDiscretizer,
-    PrivateMinMaxScaler,
-    PrivateStandardScaler,
-)
+from dpbayes_sklearn.preprocessing import scalers
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 
 CLASSIFIER: dict[str, Any] = {"bounds": (-1, 2), "classes": [0, 1, 2], "n_bins": 3}
@@ -83,34 +77,19 @@ def session_and_search_subjects(numbers: Any, targets: Any) -> Iterator[Subject]
     for estimator, make in ((bayes, numbers), (line, targets)):
         search = PrivateSearchCV(estimator, grid, runs_per_candidate=1)
         name = f"PrivateSearchCV of {type(estimator).__name__}"
-        yield Subject(name, search, _of_several(make), (SEARCH,))
+        yield Subject(name, search, partial(_of_several, make), (SEARCH,))
 
 
-def _of_several(make: Any) -> Any:
-    def pair(rng: Rng) -> Pair:
-        while True:  # some to fit to, and some to hold out
-            X, y, X2, y2 = make(rng)
-            if len(y) > 6:
-                return X, y, X2, y2
-
-    return pair
+def _of_several(make: Any, rng: Rng) -> Pair:
+    while True:  # some to fit to, and some to hold out
+        X, y, X2, y2 = make(rng)
+        if len(y) > 6:
+            return X, y, X2, y2
 
 
 NUMBERS = (0.0, 1.0, 0.5, 0.25, -3.0, 7.5, 1e308, -1e308, 5e-324, -0.0, np.nan, np.inf, -np.inf)
-TEXTS = (
-    "red",
-    "green",
-    "blue",
-    "ultraviolet",
-    "",
-    None,
-    np.nan,
-    3,
-    1e308,
-    10**400,
-    "Red",
-    ("red",),
-)
+COLOURS = ("red", "green", "blue")
+TEXTS = (*COLOURS, "ultraviolet", "", None, np.nan, 3, 1e308, 10**400, "Red", ("red",))
 LABELS = (0, 1, 2, 9, -1)
 SIZES = (1, 2, 3, 7, 40)
 COUNTS, SIMPLEX, MOMENTS = (
@@ -120,7 +99,8 @@ COUNTS, SIMPLEX, MOMENTS = (
 
 
 def _cell(rng: Rng, column: int) -> Any:
-    return (TEXTS if column == 1 else NUMBERS)[rng.integers(len(TEXTS if column == 1 else NUMBERS))]
+    values = TEXTS if column == 1 else NUMBERS
+    return values[rng.integers(len(values))]
 
 
 def _neighbours(rng: Rng, columns: list[int], labels: tuple[Any, ...], unit: str) -> Pair:
@@ -151,165 +131,134 @@ def _neighbours(rng: Rng, columns: list[int], labels: tuple[Any, ...], unit: str
     return X, y, X2, y2
 
 
-def _numbers(unit: str, labels: tuple[Any, ...] = LABELS) -> Callable[[Rng], Pair]:
-    def make(rng: Rng) -> Pair:
-        X, y, X2, y2 = _neighbours(rng, [0, 0, 0], labels, unit)
-        return np.array(X, float), np.array(y), np.array(X2, float), np.array(y2)
-
-    return make
+def _numbers(unit: str, labels: tuple[Any, ...], rng: Rng) -> Pair:
+    X, y, X2, y2 = _neighbours(rng, [0, 0, 0], labels, unit)
+    return np.array(X, float), np.array(y), np.array(X2, float), np.array(y2)
 
 
-def _sparse(unit: str) -> Callable[[Rng], Pair]:
-    def make(rng: Rng) -> Pair:
-        X, y, X2, y2 = _numbers(unit)(rng)
-        return csr_array(X), y, csr_array(X2), y2
-
-    return make
+def _sparse(unit: str, rng: Rng) -> Pair:
+    X, y, X2, y2 = _numbers(unit, LABELS, rng)
+    return csr_array(X), y, csr_array(X2), y2
 
 
-def _mixed(unit: str, labels: tuple[Any, ...] = LABELS) -> Callable[[Rng], Pair]:
-    def make(rng: Rng) -> Pair:
-        X, y, X2, y2 = _neighbours(rng, [0, 1, 0], labels, unit)
-        frames = [pd.DataFrame(rows, columns=list("abc"), dtype=object) for rows in (X, X2)]
-        return frames[0], np.array(y, object), frames[1], np.array(y2, object)
-
-    return make
+def _mixed(unit: str, labels: tuple[Any, ...], rng: Rng) -> Pair:
+    X, y, X2, y2 = _neighbours(rng, [0, 1, 0], labels, unit)
+    frames = [pd.DataFrame(rows, columns=list("abc"), dtype=object) for rows in (X, X2)]
+    return frames[0], np.array(y, object), frames[1], np.array(y2, object)
 
 
 def _typed(rng: Rng) -> Pair:
     """Return frames whose types say which column holds numbers."""
-    X, y, X2, y2 = _neighbours(rng, [0, 1, 0], LABELS, "record")
-    frames = [
-        pd.DataFrame(rows, columns=list("abc"), dtype=object).astype({"a": float, "c": float})
-        for rows in (X, X2)
-    ]
-    return frames[0], np.array(y), frames[1], np.array(y2)
+    X, y, X2, y2 = _mixed("record", LABELS, rng)
+    frames = [frame.astype({"a": float, "c": float}) for frame in (X, X2)]
+    return frames[0], y.astype(int), frames[1], y2.astype(int)
 
 
-def _column(values: tuple[Any, ...]) -> Callable[[Rng], Pair]:
-    def make(rng: Rng) -> Pair:
-        x = [values[i] for i in rng.integers(len(values), size=SIZES[rng.integers(4)])]
-        x2 = list(x)
-        x2[rng.integers(len(x))] = values[rng.integers(len(values))]
-        sides = [np.empty(len(x), object) for _ in range(2)]
-        sides[0][:], sides[1][:] = x, x2
-        return sides[0], None, sides[1], None
-
-    return make
+def _column(values: tuple[Any, ...], rng: Rng) -> Pair:
+    x = [values[i] for i in rng.integers(len(values), size=SIZES[rng.integers(4)])]
+    x2 = list(x)
+    x2[rng.integers(len(x))] = values[rng.integers(len(values))]
+    sides = [np.empty(len(x), object) for _ in range(2)]
+    sides[0][:], sides[1][:] = x, x2
+    return sides[0], None, sides[1], None
 
 
-SCHEMA = {"a": Interval(-1, 2), "b": Categories(["red", "green", "blue"]), "c": Interval(0, 1)}
+SCHEMA = {"a": Interval(-1, 2), "b": Categories(COLOURS), "c": Interval(0, 1)}
 TARGETS = (*NUMBERS, 3, -1)
 
 
-def _delta(mechanism: str) -> dict[str, float]:
-    """Return a delta below one over any number of records, for mechanisms that spend one."""
-    return {"delta": 1e-3} if resolve_mechanism(mechanism).spends_delta else {}
+BY_RECORD, BY_TARGET = partial(_numbers, "record", LABELS), partial(_numbers, "record", TARGETS)
+
+
+def _with(mechanism: str, **options: Any) -> dict[str, Any]:
+    """Return options with a delta below one over any number of records, if one is spent."""
+    spends = resolve_mechanism(mechanism).spends_delta
+    return {"mechanism": mechanism, **options, **({"delta": 1e-3} if spends else {})}
+
+
+def _named(estimator: Any, what: str, make: Any, rounds: int = 1) -> Subject:
+    return Subject(f"{type(estimator).__name__}, {what}", estimator, make, rounds=rounds)
+
+
+def _of_counts(mechanism: str, unit: str) -> Iterator[Subject]:
+    common, numbers = _with(mechanism, privacy_unit=unit, n_bins=3), partial(_numbers, unit, LABELS)
+    what = f"{mechanism}, {unit}"
+    plain = {**common, "bounds": (-1, [0.5, 2, 1]), "classes": [0, 1, 2]}
+    for inference in ("plug_in", "noise_aware"):
+        model = BayesianNaiveBayes(0.7, inference=inference, **plain)
+        yield _named(model, f"{what}, {inference}", numbers)
+    typed = BayesianNaiveBayes(schema=Schema(SCHEMA, target=Categories([0, 1, 2])), **common)
+    yield _named(typed, f"{what}, schema", partial(_mixed, unit, LABELS))
+    sparse = BayesianNaiveBayes(**{**plain, "bounds": (0, [0.5, 2, 1])})
+    if get_tags(sparse).input_tags.sparse:
+        yield _named(sparse, f"{what}, sparse", partial(_sparse, unit))
+    for parents in ({0: ["class"], 1: [0]}, {"class": [0, 1], 2: ["class"]}):
+        network = BayesianNetworkClassifier(parents=parents, inference="plug_in", **plain)
+        yield _named(network, f"{what}, {parents}", numbers)
+
+
+def _of_moments(mechanism: str, intercept: bool) -> Iterator[Subject]:
+    options, what = _with(mechanism, fit_intercept=intercept), f"{mechanism}, intercept={intercept}"
+    yield _named(BayesianLinearRegression(**LINE, **options), what, BY_TARGET)
+    located = BayesianLinearRegression(1000.0, **LINE, **options)
+    yield _named(located, f"{what}, located", BY_TARGET)
+    schema = Schema(SCHEMA, target=Interval(0, 1))
+    typed = BayesianLinearRegression(schema=schema, noise_variance=0.1, **options)
+    yield _named(typed, f"{what}, schema", partial(_mixed, "record", TARGETS))
+
+
+def _of_labels(effects: str, intercept: bool) -> Iterator[Subject]:
+    shown = {"effects": effects, "fit_intercept": intercept, "intervals": effects == "linear"}
+    plain = BayesianLogisticRegression(bounds=(-1, [0.5, 2, 1]), classes=[0, 1], **shown)
+    typed = BayesianLogisticRegression(schema=Schema(SCHEMA, Categories([0, 1])), **shown)
+    yield _named(plain, f"{effects}, intercept={intercept}", BY_RECORD)
+    mixed = partial(_mixed, "record", LABELS)
+    yield _named(typed, f"{effects}, intercept={intercept}, schema", mixed)
+
+
+def _of_preparation() -> Iterator[Subject]:
+    for transformer in (
+        scalers.PrivateMinMaxScaler(0.7),
+        scalers.PrivateMinMaxScaler(0.7, bounds=(-1, 3)),
+        scalers.PrivateStandardScaler(0.7),
+        scalers.PrivateKBinsDiscretizer(4, epsilon=0.7),
+        scalers.PrivateKBinsDiscretizer(3, strategy="uniform", epsilon=0.7),
+    ):
+        yield Subject(f"{transformer}, quantiles", transformer, BY_RECORD, rounds=6)
+    for bins in (None, 3):
+        learner = FrameDomains(2000.0, delta=0.001, bins=bins)  # a ledger has 1 for 128 fits
+        yield Subject(f"Schema.learn, bins={bins}", learner, _typed, rounds=6)
+    classes = {"bounds": (-1, [0.5, 2, 1]), "classes": [0, 1, 2]}
+    for options in (classes, {"bounds": (-1, 2), "bounds_y": (0, 2)}):
+        select = PrivateSelectKBest(2, epsilon=0.7, n_bins=3, **options)
+        yield Subject(f"PrivateSelectKBest, {[*options]}", select, BY_RECORD)
 
 
 def subjects() -> Iterator[Subject]:
     """Yield every estimator with every mechanism that it has, in both units where it has two."""
     for mechanism, unit in product(COUNTS, ("record", "feature")):
-        common: dict[str, Any] = {"mechanism": mechanism, "privacy_unit": unit, "n_bins": 3}
-        common |= _delta(mechanism)
-        what = f"{mechanism}, {unit}"
-        plain = {**common, "bounds": (-1, [0.5, 2, 1]), "classes": [0, 1, 2]}
-        typed = {**common, "schema": Schema(SCHEMA, target=Categories([0, 1, 2]))}
-        for inference in ("plug_in", "noise_aware"):
-            yield Subject(
-                f"BayesianNaiveBayes, {what}, {inference}",
-                BayesianNaiveBayes(0.7, inference=inference, **plain),
-                _numbers(unit),
-            )
-        yield Subject(
-            f"BayesianNaiveBayes, {what}, schema", BayesianNaiveBayes(**typed), _mixed(unit)
-        )
-        sparse = BayesianNaiveBayes(**{**plain, "bounds": (0, [0.5, 2, 1])})
-        if get_tags(sparse).input_tags.sparse:
-            yield Subject(f"BayesianNaiveBayes, {what}, sparse", sparse, _sparse(unit))
-        for parents in ({0: ["class"], 1: [0]}, {"class": [0, 1], 2: ["class"]}):
-            yield Subject(
-                f"BayesianNetworkClassifier, {what}, {parents}",
-                BayesianNetworkClassifier(parents=parents, inference="plug_in", **plain),
-                _numbers(unit),
-            )
+        yield from _of_counts(mechanism, unit)
     for mechanism, intercept in product(MOMENTS, (True, False)):
-        options: dict[str, Any] = {"mechanism": mechanism, "fit_intercept": intercept}
-        options |= _delta(mechanism)
-        yield Subject(
-            f"BayesianLinearRegression, {mechanism}, intercept={intercept}",
-            BayesianLinearRegression(bounds_X=(-2, 1), bounds_y=(-1, 3), **options),
-            _numbers("record", TARGETS),
-        )
-        yield Subject(
-            f"BayesianLinearRegression, {mechanism}, intercept={intercept}, located",
-            BayesianLinearRegression(1000.0, bounds_X=(-2, 1), bounds_y=(-1, 3), **options),
-            _numbers("record", TARGETS),
-        )
-        yield Subject(
-            f"BayesianLinearRegression, {mechanism}, intercept={intercept}, schema",
-            BayesianLinearRegression(
-                schema=Schema(SCHEMA, target=Interval(0, 1)), noise_variance=0.1, **options
-            ),
-            _mixed("record", TARGETS),
-        )
+        yield from _of_moments(mechanism, intercept)
     for effects, intercept in product(("smooth", "linear"), (True, False)):
-        shown = {"effects": effects, "fit_intercept": intercept, "intervals": effects == "linear"}
-        name = f"BayesianLogisticRegression, {effects}, intercept={intercept}"
-        plain = {**shown, "bounds": (-1, [0.5, 2, 1]), "classes": [0, 1]}
-        typed = {**shown, "schema": Schema(SCHEMA, target=Categories([0, 1]))}
-        yield Subject(name, BayesianLogisticRegression(**plain), _numbers("record"))
-        yield Subject(f"{name}, schema", BayesianLogisticRegression(**typed), _mixed("record"))
+        yield from _of_labels(effects, intercept)
+    colours = Categories(COLOURS, unseen="blue")
+    for mechanism in SIMPLEX:
+        coin = BetaBinomial(**_with(mechanism))
+        yield _named(coin, mechanism, partial(_column, (0, 1, True)))
+        share = DirichletMultinomial(categories=colours, inference="plug_in", **_with(mechanism))
+        yield _named(share, mechanism, partial(_column, TEXTS))
+    # five integers, where numbers of any kind get four bins
+    five = BayesianNaiveBayes(bounds=(0, 4), classes=[0, 1, 2], n_bins="auto", inference="plug_in")
+    yield _named(five, "laplace, n_bins=auto", BY_RECORD, rounds=6)
     for model, target in (
         (BayesianNaiveBayes, Categories([0, 1, 2])),
         (BayesianLinearRegression, Interval(0, 1)),
         (BayesianLogisticRegression, Categories([0, 1])),
     ):
-        yield Subject(
-            f"{model.__name__}, targets may be missing",
-            model(schema=Schema(SCHEMA, target, missing_target=True)),
-            _mixed("record", (np.nan, *TARGETS)),
-        )
-    for mechanism in SIMPLEX:
-        yield Subject(
-            f"BetaBinomial, {mechanism}",
-            BetaBinomial(mechanism=mechanism, **_delta(mechanism)),
-            _column((0, 1, True)),
-        )
-        yield Subject(
-            f"DirichletMultinomial, {mechanism}",
-            DirichletMultinomial(
-                mechanism=mechanism,
-                categories=Categories(["red", "green", "blue"], unseen="blue"),
-                inference="plug_in",
-                **_delta(mechanism),
-            ),
-            _column(TEXTS),
-        )
-    # five integers, where numbers of any kind get four bins
-    automatic = {"bounds": (0, 4), "classes": [0, 1, 2], "n_bins": "auto"}
-    yield Subject(
-        "BayesianNaiveBayes, laplace, n_bins=auto",
-        BayesianNaiveBayes(inference="plug_in", **automatic),
-        _numbers("record"),
-        rounds=6,
-    )
-    for transformer in (
-        PrivateMinMaxScaler(0.7),
-        PrivateMinMaxScaler(0.7, bounds=(-1, 3)),
-        PrivateStandardScaler(0.7),
-        PrivateKBinsDiscretizer(4, epsilon=0.7),
-        PrivateKBinsDiscretizer(3, strategy="uniform", epsilon=0.7),
-    ):
-        yield Subject(f"{transformer}, quantiles", transformer, _numbers("record"), rounds=6)
-    for bins in (None, 3):
-        learner = FrameDomains(2000.0, delta=0.001, bins=bins)  # a ledger has 1 for 128 fits
-        yield Subject(f"Schema.learn, bins={bins}", learner, _typed, rounds=6)
-    for options in (
-        {"bounds": (-1, [0.5, 2, 1]), "classes": [0, 1, 2]},
-        {"bounds": (-1, 2), "bounds_y": (0, 2)},
-    ):
-        select = PrivateSelectKBest(2, epsilon=0.7, n_bins=3, **options)
-        yield Subject(f"PrivateSelectKBest, {[*options]}", select, _numbers("record"))
+        missing = model(schema=Schema(SCHEMA, target, missing_target=True))
+        mixed = partial(_mixed, "record", (np.nan, *TARGETS))
+        yield _named(missing, "targets may be missing", mixed)
+    yield from _of_preparation()
     yield from container_subjects()
-    yield from session_and_search_subjects(_numbers("record"), _numbers("record", TARGETS))
+    yield from session_and_search_subjects(BY_RECORD, BY_TARGET)

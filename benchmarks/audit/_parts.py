@@ -4,8 +4,6 @@ A world is an estimator and records that one unit of privacy may have, among oth
 them is fitted; all others are fitted along its answers. Every step then has one law for each, and
 the losses between neighbours, of all steps, are added up. Steps that split one sensitivity among
 them, as the questions about a column do, are judged together, others each at its worst neighbours.
-
-Worlds whose parts are added up: every kind of estimator, for every unit and with a delta.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
@@ -23,6 +21,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from benchmarks.audit._models import FEATURE, PERSON, RECORD, naive_bayes
+from benchmarks.audit._models import UNITS as OTHER_UNITS
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
@@ -45,12 +45,8 @@ from dpbayes_sklearn.columns import plans
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Laplace, Sampler
 from dpbayes_sklearn.noise import made_by
-from dpbayes_sklearn.preprocessing import (
-    PrivateKBinsDiscretizer,
-    PrivateMinMaxScaler,
-    PrivateStandardScaler,
-)
-from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, PrivacyUnit
+from dpbayes_sklearn.preprocessing import scalers
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression.moments import GaussianBlock
 
 _ROUNDING = 1 + 1e-9
@@ -98,7 +94,7 @@ class Neighbourhood:
 
 
 def recordings(
-    world: Neighbourhood, past: Recording | None = None, fit: Callable[..., Any] | None = None
+    world: Neighbourhood, past: Recording | None = None
 ) -> tuple[list[Recording], list[tuple[Any, BudgetAccountant]]]:
     """Fit every side along the answers of the first; return what was drawn, models and ledgers."""
     found: list[Recording] = []
@@ -109,17 +105,14 @@ def recordings(
         known = world.model.get_params()
         model = clone(world.model).set_params(**{k: v for k, v in own.items() if k in known})
         more = {} if groups is None else {"groups": groups}
+        silence = planted((logging.getLogger("dpbayes_sklearn"), "disabled", True))
         drawn = Recording(found[0] if found else past)
-        with warnings.catch_warnings(), _silence(), made_by(drawn.noise), _declared(drawn):
+        with warnings.catch_warnings(), silence, made_by(drawn.noise), _declared(drawn):
             warnings.simplefilter("ignore")
-            (fit or _fitted)(model, X, y, **more)
+            model.fit(X, y, **more)
         found.append(drawn)
         fitted.append((model, ledger))
     return found, fitted
-
-
-def _silence() -> Any:
-    return planted((logging.getLogger("dpbayes_sklearn"), "disabled", True))
 
 
 def _declared(drawn: Recording) -> Any:
@@ -139,10 +132,6 @@ def _declared(drawn: Recording) -> Any:
         return found
 
     return planted((GaussianBlock, "law", law), (plans, "rate", rated))
-
-
-def _fitted(model: Any, X: Any, y: Any, **more: Any) -> Any:
-    return model.fit(X, y, **more)
 
 
 def claims(model: Any, ledger: BudgetAccountant) -> list[tuple[str, Any, Any, Any]]:
@@ -245,9 +234,7 @@ def share(parts: Sequence[Part], epsilon: Any, delta: Any, rho: Any) -> float:
     return part.rho / float(rho) if rho else part.pure / float(epsilon)
 
 
-ADDED, PERSON = PrivacyUnit("record", neighbours="add_remove"), PrivacyUnit("person", max_records=2)
-THERE = PrivacyUnit("person", max_records=2, neighbours="add_remove")
-UNITS = (RECORD, ADDED, PERSON, THERE)
+UNITS = (RECORD, *OTHER_UNITS)
 NAN = float("nan")
 
 
@@ -270,8 +257,6 @@ def _counts() -> Iterator[Neighbourhood]:
     """Yield naive Bayes, of even records and of those that agree, and a network."""
     alike = frame([(0, 0, 0, 0)] * 1500)
     even = frame(np.random.default_rng(0).integers(0, 2, (1500, 4)).tolist())
-    bayes: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
-    bayes["inference"] = "plug_in"
     for (mechanism, delta, others, least), unit in product(
         (
             ("laplace", 0.0, even, 0.99),
@@ -283,12 +268,14 @@ def _counts() -> Iterator[Neighbourhood]:
         ),
         (*UNITS, FEATURE),
     ):
-        model = BayesianNaiveBayes(delta=delta, mechanism=mechanism, **bayes)
+        model = naive_bayes(delta=delta, mechanism=mechanism, inference="plug_in")
         yield Neighbourhood(f"counts, {mechanism}, {unit.label}", model, others, BITS, unit, least)
-    sure = BayesianNaiveBayes(mechanism=Laplace(), **bayes)  # losses from 0 to their bound
+    sure = naive_bayes(mechanism=Laplace(), inference="plug_in")  # losses from 0 to their bound
     yield Neighbourhood("counts, Laplace(), record", sure, alike, BITS, RECORD, 0.99)
     for unit in UNITS:
-        network = BayesianNetworkClassifier(parents={"b": ["a"]}, **bayes)
+        network = BayesianNetworkClassifier(
+            parents={"b": ["a"]}, bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in"
+        )
         yield Neighbourhood(f"network, {unit.label}", network, even, BITS, unit, 0.9)
 
 
@@ -439,14 +426,14 @@ def _preparation() -> Iterator[Neighbourhood]:
     bits = frame([(i % 2, i % 2, 0, i % 2) for i in range(120)])
     for unit in UNITS:
         for model in (
-            PrivateMinMaxScaler(5.0),
-            PrivateStandardScaler(5.0),
-            PrivateKBinsDiscretizer(8),
-            PrivateKBinsDiscretizer(4, strategy="uniform"),
+            scalers.PrivateMinMaxScaler(5.0),
+            scalers.PrivateStandardScaler(5.0),
+            scalers.PrivateKBinsDiscretizer(8),
+            scalers.PrivateKBinsDiscretizer(4, strategy="uniform"),
         ):
             name = f"{type(model).__name__}, {model.get_params().get('strategy')}, {unit.label}"
             yield Neighbourhood(name, model, table, ends, unit, 0.9)
-        within = PrivateMinMaxScaler(5.0, bounds=(-10, 10))
+        within = scalers.PrivateMinMaxScaler(5.0, bounds=(-10, 10))
         yield Neighbourhood(
             f"PrivateMinMaxScaler, bounded, {unit.label}", within, table, ends, unit, 0.9
         )

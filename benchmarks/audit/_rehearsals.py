@@ -6,11 +6,9 @@ errors, warnings and log lines up to the charge, if the source of noise repeats 
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import random
-import warnings
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -19,9 +17,9 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import make_pipeline
 
-from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._cases import Case, cases_of, crossings
+from benchmarks.audit._models import ADDED, PERSON, RECORD, line, naive_bayes
 from dpbayes_sklearn import (
-    BayesianLinearRegression,
     BayesianNaiveBayes,
     BudgetAccountant,
     Categories,
@@ -29,49 +27,43 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
     Schema,
 )
-from dpbayes_sklearn.audit.fuzzing import Ear
+from dpbayes_sklearn.audit.fuzzing import heard
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
-from dpbayes_sklearn.release import boundary
 
 N = 60
 SECRET = 4711
 BITS: dict[str, Any] = dict.fromkeys("abcd", Interval(0, 1, bins=2))
 TARGET = Categories([0, 1])
-UNITS: dict[str, dict[str, Any]] = {
-    "records": {},
-    "a secret number of records": {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")},
-    "persons": {"privacy_unit": PrivacyUnit("person", max_records=2)},
-}
+WHOM = {"records": RECORD, "a secret number of records": ADDED, "persons": PERSON}
 
 
 def rehearsals() -> list[Case]:
     """Search, and look at what happens before the charge."""
     cases = [
         Case(f"before the charge: {name}, {unit}", partial(_before_the_charge, name, unit))
-        for name in _searched({})
-        for unit in UNITS
+        for name in _searched(RECORD)
+        for unit in WHOM
     ]
     return [*cases_of(_errors_of_later_steps, _errors_of_runs, _lists_of_rows), *cases]
 
 
 def _bayes(**options: Any) -> BayesianNaiveBayes:
-    declared: dict[str, Any] = {"classes": [0, 1], "bounds": (0, 1), "n_bins": 2, "temperature": 1}
-    return BayesianNaiveBayes(0.5, inference="plug_in", **{**declared, **options})
+    return naive_bayes(0.5, inference="plug_in", **{"temperature": 1, **options})
 
 
 def _select(k: int, **whom: Any) -> PrivateSelectKBest:
     return PrivateSelectKBest(k, epsilon=0.5, schema=Schema(BITS, target=TARGET), **whom)
 
 
-def _searched(whom: dict[str, Any]) -> dict[str, Any]:
+def _searched(unit: PrivacyUnit) -> dict[str, Any]:
     """Return what is searched over."""
-    line = {"bounds_X": (0, 1), "bounds_y": (0, 1), "inference": "plug_in", **whom}
+    whom: dict[str, Any] = {"privacy_unit": unit}
     return {
         "a classifier": _bayes(**whom),
-        "a regression": BayesianLinearRegression(**line),
+        "a regression": line(inference="plug_in", **whom),
         "a selection": make_pipeline(_select(2, **whom), _bayes(**whom)),
         "bins": make_pipeline(PrivateKBinsDiscretizer(2, epsilon=0.5, **whom), _bayes(**whom)),
     }
@@ -96,49 +88,33 @@ class _Stop(BudgetAccountant):
 
 def _before_the_charge(name: str, unit: str) -> Iterator[str]:
     """Compare all that two data sets lead to before the charge."""
-    whom = UNITS[unit]
-    secret = PrivacyUnit.of(whom.get("privacy_unit", "record")).size_is_secret
-    n = N - 7 if secret else N  # of the second
-    first = _up_to_the_charge(_searched(whom)[name], "a", np.arange(N) % 2)
-    second = _up_to_the_charge(_searched(whom)[name], "c", np.arange(n) < n // 2)
+    whom = WHOM[unit]
+    n = N - 7 if whom.size_is_secret else N  # of the second
+    first = _up_to_the_charge(name, whom, "a", np.arange(N) % 2)
+    second = _up_to_the_charge(name, whom, "c", np.arange(n) < n // 2)
     if first[0] != second[0]:
         yield f"{name}, {unit}: what is released before the charge depends on the records"
     if first[1:] != second[1:]:
         yield f"{name}, {unit}: what is said before the charge depends on the records"
 
 
-def _up_to_the_charge(estimator: Any, column: str, y: Any) -> tuple[Any, ...]:
+def _up_to_the_charge(name: str, unit: PrivacyUnit, column: str, y: Any) -> tuple[Any, ...]:
     """Return what is released, said and raised before the charge."""
-    released: list[bytes] = []
-    ear, logger = Ear(), logging.getLogger("dpbayes_sklearn")
-
-    def noted(release: Any, *given: Any) -> Any:
-        released.append(pickle.dumps(given[:2]))
-        return release(*given)
-
-    y = y.astype(int)
-    groups = np.arange(len(y)) // 2 if _unit_of(estimator) == "person" else None
-    search = PrivateSearchCV(estimator, {}, epsilon=3.0, accountant=_Stop(), random_state=0)
-    said = ""
-    logger.addHandler(ear)
-    with (
-        warnings.catch_warnings(record=True) as caught,
-        boundary(noted),
-        planted((os, "urandom", random.Random(0).randbytes)),
-    ):
-        warnings.simplefilter("always")
+    y, error = y.astype(int), ""
+    groups = np.arange(len(y)) // 2 if unit.name == "person" else None
+    model = _searched(unit)[name]
+    search = PrivateSearchCV(model, {}, epsilon=3.0, accountant=_Stop(), random_state=0)
+    repeated = planted((os, "urandom", random.Random(0).randbytes))
+    with heard() as (caught, logged), crossings(_pickled) as released, repeated:
         try:
             search.fit(_telling(column, y), y, groups)
-        except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-    logger.removeHandler(ear)
-    return released, said, [str(warning.message) for warning in caught], ear.heard
+        except Exception as raised:
+            error = f"{type(raised).__name__}: {raised}"
+    return released, error, [str(warning.message) for warning in caught], logged
 
 
-def _unit_of(estimator: Any) -> str:
-    """Return the name of what a model, or the last step of a pipeline, protects."""
-    steps = getattr(estimator, "steps", [("", estimator)])
-    return PrivacyUnit.of(steps[-1][1].privacy_unit).name
+def _pickled(plan: Any, statistics: Any, noise: Any) -> bytes:
+    return pickle.dumps((plan, statistics))
 
 
 def _errors_of_later_steps() -> Iterator[str]:
@@ -168,12 +144,12 @@ def _errors_of_later_steps() -> Iterator[str]:
 ROWS = [[0, 1, 1, 0], [1, 0, 1, 1]]
 EACH = ([0] * 4, [1] * 4)
 LISTS: dict[str, tuple[Any, ...]] = {  # unit, rows, trials
-    "nobody": ("a secret number of records", [], 1),
-    "few": ("a secret number of records", ROWS, 40),
-    "an odd row alone": ("a secret number of records", [None], 10),
-    "a short row": ("records", [*ROWS, [1]], 15),
-    "no row": ("records", [*ROWS, None], 15),
-    "odd rows only": ("records", [[1], [2], None], 2),
+    "nobody": (ADDED, [], 1),
+    "few": (ADDED, ROWS, 40),
+    "an odd row alone": (ADDED, [None], 10),
+    "a short row": (RECORD, [*ROWS, [1]], 15),
+    "no row": (RECORD, [*ROWS, None], 15),
+    "odd rows only": (RECORD, [[1], [2], None], 2),
 }
 
 
@@ -181,9 +157,8 @@ def _lists_of_rows() -> Iterator[str]:
     """See that a search takes every list, whoever is held out, if the columns are declared."""
     for name, (unit, rows, trials) in LISTS.items():
         for _ in range(trials):
-            search = PrivateSearchCV(
-                _bayes(bounds=EACH, **UNITS[unit]), {}, runs_per_candidate=1, test_size=0.3
-            )
+            model = _bayes(bounds=EACH, privacy_unit=unit)
+            search = PrivateSearchCV(model, {}, runs_per_candidate=1, test_size=0.3)
             try:
                 search.fit(rows, [0] * len(rows))
             except Exception as error:

@@ -14,7 +14,6 @@ import os
 import pickle
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._cases import Case, cases_of, crossings, in_a_folder
+from benchmarks.audit._models import ADDED, RECORD, X, Y, naive_bayes
 from dpbayes_sklearn import (
     BayesianNaiveBayes,
     BudgetAccountant,
@@ -35,22 +35,16 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.privacy import active
-from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.privacy.composition import Spend, best_order
 from dpbayes_sklearn.privacy.ledger import Ledger
-from dpbayes_sklearn.release import boundary
 
 FORK = multiprocessing.get_context("fork")
-ADDED = PrivacyUnit("record", neighbours="add_remove")
-X = np.tile([[0, 1], [1, 0], [1, 1]], (20, 1))
-Y = np.array([0, 1, 1] * 20)
 SPENDS = (Spend.of(0.5), Spend.of(2), Spend.of(0.1, 1e-7), Spend.of(rho=0.25))
 PLACES = (None, ("a", None), ("a", "north"), ("a", "south"))
 
 
-def naive_bayes(epsilon: float = 1.0, **params: Any) -> BayesianNaiveBayes:
-    whom = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove"), **params}
-    return BayesianNaiveBayes(epsilon, bounds=(0, 1), classes=[0, 1], n_bins=2, **whom)
+def _bayes(epsilon: float = 1.0, **options: Any) -> BayesianNaiveBayes:
+    return naive_bayes(epsilon, **{"privacy_unit": ADDED, **options})
 
 
 def scopes() -> list[Case]:
@@ -105,7 +99,7 @@ def _fits() -> Iterator[str]:
         params = {"mechanism": mechanism, "delta": delta / 10, "accountant": ledger}
         with ledger.parallel():
             for half in (slice(30), slice(30, None)):
-                naive_bayes(1.0, **params).fit(X[half], Y[half])
+                _bayes(1.0, **params).fit(X[half], Y[half])
         if ledger.total("sum").epsilon < 1:
             yield f"{mechanism}: {ledger.total('sum').epsilon} for fits of 1 in a scope"
         entries = [entry.spend for entry in ledger]
@@ -116,21 +110,15 @@ def _replaced() -> Iterator[str]:
     """Release groups of which somebody who is replaced can change from one to the other."""
     ledger = BudgetAccountant()
     with ledger.parallel(), suppress(ValueError):
-        naive_bayes(
-            privacy_unit=PrivacyUnit("record", neighbours="replace"), accountant=ledger
-        ).fit(X, Y)
+        _bayes(privacy_unit=RECORD, accountant=ledger).fit(X, Y)
     with ledger.parallel(), suppress(ValueError):
         ledger.spend(0.5)
     if len(ledger):
         yield "releases that protect replaced records are joined by the maximum"
-    batches = (
-        naive_bayes(privacy_unit=PrivacyUnit("record", neighbours="replace"))
-        .partial_fit(X, Y)
-        .partial_fit(X, Y)
-    )
+    batches = _bayes(privacy_unit=RECORD).partial_fit(X, Y).partial_fit(X, Y)
     if not any("stays in the same batch" in one for one in batches.guarantee_.conditions):
         yield "a guarantee of batches does not say that nobody changes from one to another"
-    for one in (batches, naive_bayes().partial_fit(X, Y).partial_fit(X, Y)):
+    for one in (batches, _bayes().partial_fit(X, Y).partial_fit(X, Y)):
         if "on other people's records" not in str(one.guarantee_):
             yield "a guarantee of batches allows that a position in a table decides the batch"
 
@@ -138,7 +126,7 @@ def _replaced() -> Iterator[str]:
 def _sessions() -> Iterator[str]:
     """Compare what a session says with what it was charged, before and after queries."""
     ledger = BudgetAccountant()
-    model = naive_bayes(0.5, mechanism="sampler")
+    model = _bayes(0.5, mechanism="sampler")
     with PosteriorQuerySession(model, X, Y, accountant=ledger) as session:
         for _ in range(3):
             charged = ledger._ledger.spent().epsilon
@@ -153,15 +141,8 @@ def _sessions() -> Iterator[str]:
 
 def _streams() -> Iterator[str]:
     """Look at the first bytes of every release of a fit with a seed."""
-    seen: list[bytes] = []
-
-    def watched(release: Any, plan: Any, statistics: Any, noise: Any) -> Any:
-        seen.append(noise.coins(4).tobytes())
-        return release(plan, statistics, noise)
-
-    with boundary(watched):
-        model = naive_bayes(random_state=0).partial_fit(X, Y)
-        model.partial_fit(X, Y)
+    with crossings(lambda plan, statistics, noise: noise.coins(4).tobytes()) as seen:
+        _bayes(random_state=0).partial_fit(X, Y).partial_fit(X, Y)
     if len({*seen}) != 4:
         yield f"{len(seen)} releases of a seed have {len({*seen})} streams of noise"
 
@@ -170,7 +151,7 @@ def _no_room() -> Iterator[str]:
     """Fit where there is room for the number of records and not for the model."""
     ledger = BudgetAccountant(1, 1e-6)
     ledger.spend(0.7, unit=ADDED)
-    model = naive_bayes(0.9, delta=1e-6, mechanism="gaussian", accountant=ledger)
+    model = _bayes(0.9, delta=1e-6, mechanism="gaussian", accountant=ledger)
     for _ in range(2):
         with suppress(BudgetError):
             model.fit(X, Y)
@@ -188,9 +169,8 @@ def _some_room() -> Iterator[str]:
         most = Fraction(rule.slack({})) / best_order(*rule.ceiling)
         ledger.spend(rho=most - Fraction(room, 1_000))
         with suppress(BudgetError):
-            naive_bayes(1.0, delta=1e-9, mechanism="gaussian", accountant=ledger).fit(
-                np.tile(X, (20, 1)), np.tile(Y, 20)
-            )
+            model = _bayes(1.0, delta=1e-9, mechanism="gaussian", accountant=ledger)
+            model.fit(np.tile(X, (20, 1)), np.tile(Y, 20))
         if len(ledger) == 2:
             yield "a number of records is paid for, with which there is no room for the model"
 
@@ -207,18 +187,15 @@ def _honest_refusal() -> Iterator[str]:
 
     with planted((BudgetAccountant, "spend", interrupted)):
         try:
-            naive_bayes(accountant=ledger).fit(X, Y)
+            _bayes(accountant=ledger).fit(X, Y)
         except BudgetError as refused:
             if "Nothing was spent" in str(refused):
                 yield "a refusal says that nothing was spent after the number was paid for"
 
 
-# Blocks ------------------------------------------------------------------------------------------
-
-
 def _attempt() -> str:
     try:
-        naive_bayes().fit(X, Y)
+        _bayes().fit(X, Y)
     except LedgerError:
         return "refused"
     return "fitted"
@@ -313,23 +290,20 @@ def _late_threads() -> Iterator[str]:
             yield "work of an inner block is charged to the outer one"
 
 
-# Files -------------------------------------------------------------------------------------------
-
-
-def _two_names() -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        path, other = os.path.join(folder, "ledger"), os.path.join(folder, "other")
-        accountant = BudgetAccountant(1, path=path)
-        os.link(path, other)
-        for name in (path, other):
-            with suppress(LedgerError):
-                BudgetAccountant(path=name).spend(0.1)
-        os.unlink(other)
-        if len(accountant):
-            yield "a ledger is charged under two names, with a journal for each"
-        os.symlink(path, other)
-        if BudgetAccountant(path=other) != accountant:
-            yield "a symbolic link makes two ledgers of one"
+@in_a_folder
+def _two_names(folder: Path) -> Iterator[str]:
+    path, other = folder / "ledger", folder / "other"
+    accountant = BudgetAccountant(1, path=path)
+    os.link(path, other)
+    for name in (path, other):
+        with suppress(LedgerError):
+            BudgetAccountant(path=name).spend(0.1)
+    other.unlink()
+    if len(accountant):
+        yield "a ledger is charged under two names, with a journal for each"
+    other.symlink_to(path)
+    if BudgetAccountant(path=other) != accountant:
+        yield "a symbolic link makes two ledgers of one"
 
 
 def _allotments() -> Iterator[str]:
@@ -345,22 +319,22 @@ def _allotments() -> Iterator[str]:
         yield f"allotments of 0.5 and 0.7 of a budget of 1 spend {spent}"
 
 
-def _backup() -> Iterator[str]:
+@in_a_folder
+def _backup(folder: Path) -> Iterator[str]:
     """Charge in three processes that all read the file at the same time."""
-    with tempfile.TemporaryDirectory() as folder:
-        ledger = Ledger.create(os.path.join(folder, "ledger"), Spend.of(1000).cost)
-        processes = [FORK.Process(target=_beside_a_backup, args=(ledger,)) for _ in range(3)]
-        for process in processes:
-            process.start()
-        for process in processes:
-            process.join()
-        failed = sum(process.exitcode != 0 for process in processes)
-        try:
-            entries = len(Ledger.open(ledger.path))
-        except LedgerError:
-            entries = 0
-        if failed or entries != 150:
-            yield f"backups beside charges: {failed} of 3 processes fail, {entries} of 150 charges"
+    ledger = Ledger.create(str(folder / "ledger"), Spend.of(1000).cost)
+    processes = [FORK.Process(target=_beside_a_backup, args=(ledger,)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    failed = sum(process.exitcode != 0 for process in processes)
+    try:
+        entries = len(Ledger.open(ledger.path))
+    except LedgerError:
+        entries = 0
+    if failed or entries != 150:
+        yield f"backups beside charges: {failed} of 3 processes fail, {entries} of 150 charges"
 
 
 def _beside_a_backup(ledger: Ledger) -> None:

@@ -21,14 +21,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.audit._cases import Case, Crossing, calls_of, cases_of, crossings
-from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BayesianNaiveBayes,
-    BudgetAccountant,
-    PrivateSearchCV,
-    from_json,
-)
-from dpbayes_sklearn.audit.fuzzing import Ear
+from benchmarks.audit._models import ADDED, PERSON, THERE, line, naive_bayes
+from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, PrivateSearchCV, from_json
+from dpbayes_sklearn.audit.fuzzing import heard
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.model_selection.pipelines import People, PipelinePlan
@@ -37,13 +32,12 @@ from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.noise.finite import Stopping
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer
 from dpbayes_sklearn.privacy import guarantee
-from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 
 N = 40
 X = np.column_stack([np.arange(N), np.arange(N) % 3])  # the first column names the record
 Y = np.arange(N) % 2
-BAYES: dict[str, Any] = {"bounds": (0, N), "n_bins": 2, "inference": "plug_in"}
+BAYES: dict[str, Any] = {"bounds": (0, N), "inference": "plug_in"}
 GRID = {"mechanism": ["laplace", "fourier"]}
 
 
@@ -53,15 +47,16 @@ def searches() -> list[Case]:
         *cases_of(_what_runs_get, _noise_of_scores, _who_is_held_out, _what_is_heard),
         *cases_of(_number_of_runs, _many_runs, _with_a_delta),
         *cases_of(_sides_of_persons, _two_searches_at_once, _models_that_are_kept),
-        *steps_of_pipelines(),
+        *cases_of(_shares, _what_is_refused, _ledgers, _winner),
+        *cases_of(_what_is_printed, _cache, _persons),
     ]
 
 
 def _what_runs_get() -> Iterator[str]:
     """See that a run has a third of epsilon, for its fit and, by its own noise, for its score."""
     for model, largest in (
-        (BayesianNaiveBayes(classes=[0, 1], **BAYES), 1),
-        (BayesianLinearRegression(bounds_X=(0, N), bounds_y=(0, 1)), runs.POINTS),
+        (naive_bayes(**BAYES), 1),
+        (line(bounds_X=(0, N)), runs.POINTS),
     ):
         ledger = BudgetAccountant()
         search = PrivateSearchCV(model, GRID, epsilon=0.9, runs_per_candidate=3, accountant=ledger)
@@ -87,16 +82,16 @@ def _of_runs(seen: list[Crossing]) -> list[Crossing]:
 
 def _noise_of_scores() -> Iterator[str]:
     """Compare exact scores of a regression with those that its runs tell."""
-    line = BayesianLinearRegression(bounds_X=(0, N), bounds_y=(0, 1))
+    model = line(bounds_X=(0, N))
     with calls_of(runs, "points") as earned, calls_of(runs, "run") as told:
-        PrivateSearchCV(line, GRID, runs_per_candidate=3).fit(X, Y)
+        PrivateSearchCV(model, GRID, runs_per_candidate=3).fit(X, Y)
     if [int(one.result.sum()) for one in earned] == [one.result.score for one in told]:
         yield "scores carry no noise"
 
 
 def _who_is_held_out() -> Iterator[str]:
     """See that nobody is both fitted to and held out, and that labels do not decide who is."""
-    model = BayesianNaiveBayes(classes=[0, 1], **BAYES)
+    model = naive_bayes(**BAYES)
     search = PrivateSearchCV(model, GRID, runs_per_candidate=1, random_state=3)
     with calls_of(SearchPlan, "release") as seen:
         for y in (Y, np.sort(Y)):
@@ -111,24 +106,16 @@ def _who_is_held_out() -> Iterator[str]:
 
 def _what_is_heard() -> Iterator[str]:
     """Compare the warnings and log lines of searches with different numbers of runs."""
-    heard = set()
+    told = set()
     # bounds are not declared, which is warned of; that a class seems absent is logged by every fit
     model = BayesianNaiveBayes(classes=[0, 1, 2], n_bins=2, inference="plug_in")
-    logger, drawn = logging.getLogger("dpbayes_sklearn"), iter((1, 5))
-    for count in drawn:
-        ear = Ear()
-        logger.addHandler(ear)
+    for count in (1, 5):
         search = PrivateSearchCV(model, GRID, epsilon=300.0, runs_per_candidate=1, random_state=1)
-        with (
-            warnings.catch_warnings(record=True) as caught,
-            made_by(_always(count)),
-            planted((guarantee, "_warned", True)),  # once in a process
-        ):
-            warnings.simplefilter("always")
+        # a warning that is given once in a process is not given here
+        with planted((guarantee, "_warned", True)), made_by(_always(count)), heard() as found:
             search.fit(X, Y)
-        logger.removeHandler(ear)
-        heard.add((tuple(str(w.message) for w in caught), tuple(ear.heard)))
-    if len(heard) > 1:
+        told.add((tuple(str(w.message) for w in found[0]), tuple(found[1])))
+    if len(told) > 1:
         yield "warnings or log lines tell the number of runs"
 
 
@@ -145,7 +132,7 @@ def _models_that_are_kept() -> Iterator[str]:
             _alive.append(sum(ref() is not None for ref in _made))
             return one
 
-        model = BayesianNaiveBayes(classes=[0, 1], **BAYES)
+        model = naive_bayes(**BAYES)
         with made_by(_always(count)), planted((runs, "run", counted)):
             PrivateSearchCV(model, {}).fit(X, Y)
         most.add(max(alive))
@@ -190,9 +177,9 @@ def _sides_of_persons() -> Iterator[str]:
     """See that a person's side is drawn anew, from the source, and that records do not share it."""
     who, half = np.arange(N) // 2, 0.5
     for unit, labels in (
-        (PrivacyUnit("person", max_records=2), who),
-        (PrivacyUnit("person", max_records=2, neighbours="add_remove"), who),
-        (PrivacyUnit("record", neighbours="add_remove"), None),
+        (PERSON, who),
+        (THERE, who),
+        (ADDED, None),
     ):
         sides = [held_out(N, labels, unit, half, Noise.of(None)) for _ in range(40)]
         if len({train.tobytes() for train, _ in sides}) < 20:
@@ -206,7 +193,7 @@ def _sides_of_persons() -> Iterator[str]:
 
 def _two_searches_at_once() -> Iterator[str]:
     """Let a run of one search end while a run of another is in the middle of its fit."""
-    model = BayesianNaiveBayes(30.0, classes=[0, 1, 2], **BAYES)  # a class is absent: logged
+    model = naive_bayes(30.0, classes=[0, 1, 2], **BAYES)  # a class is absent: logged
     ready, fit = runs.prepared(model, X, Y, None, None), BayesianNaiveBayes._fit
     first_inside, second_inside, first_over = (threading.Event() for _ in range(3))
 
@@ -225,20 +212,18 @@ def _two_searches_at_once() -> Iterator[str]:
         first_inside.wait(60)
         runs.run(0, ready, None, (X, Y))
 
-    ear, logger = Ear(), logging.getLogger("dpbayes_sklearn")
+    logger = logging.getLogger("dpbayes_sklearn")
     with (
-        warnings.catch_warnings(record=True) as caught,
+        planted((logger, "disabled", False), (logger, "handlers", [])),
+        heard() as (caught, logged),
         planted((BayesianNaiveBayes, "_fit", in_turn)),
-        planted((logger, "disabled", False)),
-        planted((logger, "handlers", [ear])),
     ):
-        warnings.simplefilter("always")
         threads = [threading.Thread(target=run, name=run.__name__) for run in (first, second)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        if ear.heard or caught:
+        if logged or caught:
             yield "the search that ends first unmutes the other"
         warnings.warn("heard", UserWarning, stacklevel=2)
         if logger.disabled or not caught:
@@ -247,9 +232,9 @@ def _two_searches_at_once() -> Iterator[str]:
 
 def _with_a_delta() -> Iterator[str]:
     """See that the fits and scores of a search with a delta are far below its own zCDP."""
-    model = BayesianNaiveBayes(classes=[0, 1], mechanism="gaussian", **BAYES)
+    model = naive_bayes(mechanism="gaussian", **BAYES)
     search = PrivateSearchCV(model, {"alpha": [0.5, 1.0]}, epsilon=0.9, delta=1e-3)
-    secret = clone(model).set_params(privacy_unit=PrivacyUnit("record", neighbours="add_remove"))
+    secret = clone(model).set_params(privacy_unit=ADDED)
     with crossings() as seen, calls_of(runs, "score_law") as laws:
         search.fit(X, Y)
         PrivateSearchCV(secret, {"alpha": [0.5, 1.0]}, epsilon=0.9, delta=1e-3).fit(X, Y)
@@ -266,17 +251,8 @@ def _with_a_delta() -> Iterator[str]:
 GRID_OF_STEPS = {"model__alpha": [0.5, 1.0]}
 
 
-def steps_of_pipelines() -> list[Case]:
-    """Search over pipelines, and look at their steps."""
-    return [
-        *cases_of(_shares, _what_is_refused, _ledgers, _winner),
-        *cases_of(_what_is_printed, _cache, _persons),
-    ]
-
-
 def _step(epsilon: float = 0.5, **options: Any) -> BayesianNaiveBayes:
-    declared: dict[str, Any] = {"classes": [0, 1], "bounds": (0, 1), "n_bins": 2}
-    return BayesianNaiveBayes(epsilon, inference="plug_in", **declared, **options)
+    return naive_bayes(epsilon, inference="plug_in", **options)
 
 
 def _pipe(bins: Any = None, model: Any = None, **options: Any) -> Pipeline:
@@ -372,17 +348,12 @@ def _cache() -> Iterator[str]:
 
 def _persons() -> Iterator[str]:
     """See that every step knows whose records they are."""
-    whom: dict[str, Any] = {
-        "privacy_unit": PrivacyUnit("person", max_records=2, neighbours="add_remove")
-    }
-    bins, model = (step.set_params(**whom) for step in (_bins(), _step()))
+    # bins of equal width look at the number of records
+    bins = PrivateKBinsDiscretizer(2, strategy="uniform", epsilon=0.5, privacy_unit=THERE)
+    model = _step(privacy_unit=THERE)
     who = np.arange(N) // 3
     search = PrivateSearchCV(_pipe(bins, model), GRID_OF_STEPS, epsilon=3.0, runs_per_candidate=1)
     try:  # a step that is not told refuses
         search.fit(X, Y, groups=who)
     except RuntimeError:
         yield "a step of a pipeline is not told whose records it is fitted to"
-
-
-def _bins() -> PrivateKBinsDiscretizer:
-    return PrivateKBinsDiscretizer(2, strategy="uniform", epsilon=0.5)  # which looks at n

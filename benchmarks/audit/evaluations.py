@@ -1,7 +1,4 @@
-"""Private evaluations: the worst loss of all neighbours, and attacks with and without a fault.
-
-Private evaluations: all neighbours of small worlds, attacks, prices, and bad values.
-"""
+"""Private evaluations: all neighbours of small worlds, attacks, prices, persons, bad values."""
 
 from __future__ import annotations
 
@@ -14,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.audit._cases import Case, Row
-from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError
+from benchmarks.audit._cases import Case, Row, calls_of, cases_of, refused, silent
+from benchmarks.audit._models import ADDED, PERSON, RECORD, THERE, naive_bayes
+from dpbayes_sklearn import BudgetAccountant, BudgetError
 from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.statistical import bound_from_outcomes
@@ -30,7 +28,6 @@ from dpbayes_sklearn.metrics.statistics import (
 )
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.noise.integers import random_source
-from dpbayes_sklearn.noise.noise import made_by
 from dpbayes_sklearn.privacy import Budget, exact
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
@@ -47,30 +44,20 @@ def run(scale: float) -> Iterator[Row]:
     for name, unit in UNITS.items():
         bound = attack(unit, runs)
         what = f"attack, {name}: {runs:,} runs a side"
-        passed = 0.6 <= bound <= 1
-        yield Row(what, f"epsilon >= {bound:.3f}", "<= 1, >= 0.6", passed)
-        real = ScoreSums.law
-
-        def halved(number, unit, epsilon, rho, real=real):  # type: ignore[no-untyped-def]
-            return real(number, unit, 2 * epsilon, rho)
-
-        with planted((ScoreSums, "law", halved)):
+        yield Row(what, f"epsilon >= {bound:.3f}", "<= 1, >= 0.6", 0.6 <= bound <= 1)
+        with planted((ScoreSums, "law", partial(_halved, ScoreSums.law))):
             bound = attack(unit, runs)
         what = f"attack, {name}, with half the noise"
         yield Row(what, f"epsilon >= {bound:.3f}", "> 1", bound > 1)
-    rest = [case for case in evaluations() if "," not in case.name]
-    wrong = [finding for case in rest for finding in case.findings()]
-    figure = wrong[0][:60] if wrong else "nothing found"
-    yield Row("prices, persons and bad values", figure, "nothing", not wrong)
+    yield silent("prices, persons and bad values", (w for f in OTHERS for w in f()))
+
+
+def _halved(real: Any, number: int, unit: PrivacyUnit, epsilon: Any, rho: Any) -> Any:
+    return real(number, unit, 2 * epsilon, rho)
 
 
 RUNS = 4000
-UNITS = {
-    "a record": PrivacyUnit(),
-    "a record added": PrivacyUnit(neighbours="add_remove"),
-    "a person": PrivacyUnit("person", max_records=2),
-    "a person added": PrivacyUnit("person", max_records=2, neighbours="add_remove"),
-}
+UNITS = {"a record": RECORD, "a record added": ADDED, "a person": PERSON, "a person added": THERE}
 Transcript = list[tuple[Any, ...]]
 
 
@@ -189,13 +176,10 @@ def attack(unit: PrivacyUnit, runs: int = RUNS) -> float:
     planned = plan(world.task, world.scoring, Budget(Fraction(1), unit=unit), 1 + k)
     noise = Noise.of()
     first, second = (
-        np.array([_numbers(planned.release(side, noise)) for _ in range(runs)]) for side in sides
+        [[s.value for s in planned.release(side, noise).sums.values()] for _ in range(runs)]
+        for side in sides
     )
     return bound_from_outcomes(first, second).epsilon
-
-
-def _numbers(released: Any) -> list[float]:
-    return [noisy.value for noisy in released.sums.values()]
 
 
 def _attacked(unit: PrivacyUnit) -> Iterator[str]:
@@ -212,40 +196,25 @@ def _people(n: int = 60) -> tuple[Any, Any, Any]:
     return (rng.random((n, 2)) < 0.3 + 0.4 * y[:, None]).astype(float), y, np.arange(n) // 3
 
 
-def _model(**more: Any) -> BayesianNaiveBayes:
-    return BayesianNaiveBayes(0.5, classes=[0, 1], bounds=(0, 1), n_bins=2, **more)
-
-
 def prices() -> Iterator[str]:
     """See what is charged, and when."""
     X, y, _ = _people()
-    model, ledger = _model().fit(X, y), BudgetAccountant(epsilon=3)
+    model, ledger = naive_bayes(0.5).fit(X, y), BudgetAccountant(epsilon=3)
     metrics = ["accuracy", "log_loss", "roc_auc"]
     found = private_score(model, X, y, scoring=metrics, epsilon=1, accountant=ledger)
     if (ledger.total().epsilon, len(ledger), found.guarantee.epsilon) != (1, 1, 1):
         yield "three metrics together are not charged once, at what was asked for"
-    private_cross_validate(_model(), X, y, scoring="accuracy", epsilon=0.5, cv=4, accountant=ledger)
+    private_cross_validate(
+        naive_bayes(0.5), X, y, scoring="accuracy", epsilon=0.5, cv=4, accountant=ledger
+    )
     if ledger.total().epsilon != 3:  # 1 before, three fits of 0.5, and 0.5
         yield "a cross-validation is not charged for all fits that a person is in"
-    drawn: list[NoiseLaw] = []
-
-    class Watched(Noise):
-        def add(self, arrays: Any, law: NoiseLaw) -> Any:
-            drawn.append(law)
-            return super().add(arrays, law)
-
-    with made_by(Watched):
-        try:
-            private_score(model, X, y, scoring="mae", epsilon=1)
-        except ValueError:
-            pass
-        else:
+    asked = partial(private_score, model, X, y)
+    with calls_of(Noise, "add") as drawn:
+        if not refused(lambda: asked(scoring="mae", epsilon=1), ValueError):
             yield "a metric of regressions is not refused"
-        try:
-            private_score(model, X, y, scoring="accuracy", epsilon=0.1, accountant=ledger)
-        except BudgetError:
-            pass
-        else:
+        more = {"scoring": "accuracy", "epsilon": 0.1, "accountant": ledger}
+        if not refused(lambda: asked(**more), BudgetError):
             yield "more than the ceiling is spent"
     if drawn:
         yield "noise is drawn before the charge"
@@ -254,8 +223,7 @@ def prices() -> Iterator[str]:
 def persons() -> Iterator[str]:
     """See how many records of a person count."""
     X, y, groups = _people()
-    unit = PrivacyUnit("person", max_records=2)
-    model = _model(privacy_unit=unit).fit(X, y, groups=groups)
+    model = naive_bayes(0.5, privacy_unit=PERSON).fit(X, y, groups=groups)
     found = private_score(model, X, y, scoring="accuracy", epsilon=1, groups=groups)
     if found.n_records != 40:
         yield f"of 20 persons with three records each, {found.n_records:g} count instead of 40"
@@ -264,7 +232,7 @@ def persons() -> Iterator[str]:
 def bad_values() -> Iterator[str]:
     """Replace one value by a bad one: no message, finite results, and no more than one cell."""
     X, y, _ = _people(30)
-    model = _model().fit(X, y)
+    model = naive_bayes(0.5).fit(X, y)
     names = ["accuracy", "log_loss", "calibration_curve"]
     for bad in (np.nan, np.inf, -np.inf, 1e308, -0.0, 5e-324, "text", None):
         table, labels = X.astype(object), y.astype(object)
@@ -291,5 +259,7 @@ def evaluations() -> list[Case]:
         if name == "a record" or world.tight
     ]
     attacks = [Case("attack, a record", partial(_attacked, UNITS["a record"]))]
-    rest = [Case(f.__name__.replace("_", " "), f) for f in (prices, persons, bad_values)]
-    return [*cases, *rest, *attacks]
+    return [*cases, *cases_of(*OTHERS), *attacks]
+
+
+OTHERS = (prices, persons, bad_values)

@@ -18,43 +18,26 @@ import pandas as pd
 from sklearn.base import clone
 
 from benchmarks.audit._cases import Row, crossings
-from benchmarks.audit._models import UNITS
-from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BayesianNaiveBayes,
-    BayesianNetworkClassifier,
-    BetaBinomial,
-    DirichletMultinomial,
-)
+from benchmarks.audit._models import UNITS, line, naive_bayes
+from dpbayes_sklearn import BayesianNetworkClassifier, BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.audit.catalogue import Example, every_case
 from dpbayes_sklearn.audit.fuzzing import MARK, fit_with, odd_records
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.columns.quantiles import SortedColumns
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
-from dpbayes_sklearn.preprocessing import (
-    PrivateKBinsDiscretizer,
-    PrivateMinMaxScaler,
-    PrivateStandardScaler,
-)
+from dpbayes_sklearn.preprocessing import scalers
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 from dpbayes_sklearn.regression.moments import Moments
 
-UNDECLARED: dict[str, Any] = {
-    "bounds": None,
-    "bounds_X": None,
-    "bounds_y": None,
-    "classes": None,
-    "categories": None,
-}
+UNDECLARED = ("bounds", "bounds_X", "bounds_y", "classes", "categories")
 SECRETS = {"mark": MARK, "number": float(MARK), "other number": -float(MARK) - 0.5}
 
 
 def undeclared(case: Example) -> Any:
     known = case.estimator.get_params(deep=False)
-    return deepcopy(case.estimator).set_params(
-        **{k: v for k, v in UNDECLARED.items() if k in known}
-    )
+    unknown = {name: None for name in UNDECLARED if name in known}
+    return deepcopy(case.estimator).set_params(**unknown)
 
 
 def exact(case: Example) -> dict[str, Any]:
@@ -91,19 +74,19 @@ def run(scale: float) -> Iterator[Row]:
 
 
 N = 1237
-DISCRETE: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1]}
+TWO: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
 MODELS = (
-    BayesianNaiveBayes(**DISCRETE),
-    BayesianNaiveBayes(mechanism="sampler", temperature=1.0, n_bins=2, **DISCRETE),
-    BayesianNetworkClassifier(parents={"x1": ["x0", "class"]}, n_bins=2, **DISCRETE),
-    BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1)),
+    naive_bayes(n_bins="auto"),
+    naive_bayes(mechanism="sampler", temperature=1.0),
+    BayesianNetworkClassifier(parents={"x1": ["x0", "class"]}, **TWO),
+    line(),
     BetaBinomial(),
     DirichletMultinomial(categories=2),
-    PrivateMinMaxScaler(),
-    PrivateStandardScaler(),
-    PrivateKBinsDiscretizer(4),
-    PrivateSelectKBest(1, n_bins=2, **DISCRETE),
-    PrivateSelectKBest("auto", n_bins=2, **DISCRETE),
+    scalers.PrivateMinMaxScaler(),
+    scalers.PrivateStandardScaler(),
+    scalers.PrivateKBinsDiscretizer(4),
+    PrivateSelectKBest(1, **TWO),
+    PrivateSelectKBest("auto", **TWO),
 )
 
 
@@ -119,14 +102,8 @@ def leaks_of_units() -> Iterator[str]:
         one_column = isinstance(model, (BetaBinomial, DirichletMultinomial))
         with crossings() as seen:
             fitted.fit(*((y,) if one_column else (X, y)), **persons)
-        secrets: dict[str, Any] = {
-            "a column": X[:, 0],
-            "the target": y,
-            "persons": who,
-            "a person": int(who[-1]),
-        }
-        secrets |= _exact(seen[-1].counts)
-        found = leaks(fitted, secrets)
+        secrets: dict[str, Any] = {"a column": X[:, 0], "the target": y, "persons": who}
+        found = leaks(fitted, secrets | {"a person": int(who[-1])} | _exact(seen[-1].counts))
         if unit.size_is_secret:  # its digits may be among those of other numbers
             kept = leaks(fitted, {"all records": N, "records that count": counted})
             found += [place for place in kept if ": object" in place]
@@ -155,22 +132,21 @@ def leak_walk() -> Iterator[str]:
     secrets = {"a column": X[:, 0], "the labels": y, "class counts": np.bincount(y)}
     with crossings() as seen:
         for mechanism in ("laplace", "fourier", "sampler", "map", "gaussian"):
-            common = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2, "mechanism": mechanism}
             for inference in ("plug_in", "noise_aware"):
-                model = BayesianNaiveBayes(0.1, delta=1e-3, inference=inference, **common).fit(X, y)
+                options = {"mechanism": mechanism, "inference": inference}
+                model = naive_bayes(0.1, delta=1e-3, **options).fit(X, y)
                 tables = {f"table {j}": t for j, t in enumerate(seen[-1].counts.tables)}
                 yield from leaks(model, {**secrets, **tables})
         for mechanism in ("laplace", "fourier", "sampler", "map"):
-            line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), mechanism=mechanism)
-            line.fit(X, y)
+            fitted = line(mechanism=mechanism).fit(X, y)
             sums = {"sums of columns and target": seen[-1].statistics.location_sums(1)[1]}
-            yield from leaks(line, {"a column": X[:, 0], "the labels": y, **sums})
+            yield from leaks(fitted, {"a column": X[:, 0], "the labels": y, **sums})
         for mechanism in ("geometric", "exponential", "laplace_improved"):
             codes = rng.integers(0, 3, 60)
             multi = DirichletMultinomial(0.1, mechanism=mechanism, categories=3).fit(codes)
             yield from leaks(multi, {"counts": seen[-1].statistics.counts, "records": codes})
-        for transformer in (PrivateMinMaxScaler(0.1), PrivateKBinsDiscretizer(4, epsilon=0.1)):
-            transformer.fit(X)
+        for transformer in (MODELS[6], MODELS[8]):
+            transformer = clone(transformer).set_params(epsilon=0.1).fit(X)
             ordered = {"a sorted column": seen[-1].statistics.column(1), "a column": X[:, 0]}
             yield from leaks(transformer, ordered)
         words = pd.DataFrame({"a": X[:, 0], "b": rng.choice(["x", "y", "secret word"], 400)})

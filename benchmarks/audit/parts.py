@@ -1,7 +1,4 @@
-"""Parts of every release, added up from what was drawn, as a share of what was charged.
-
-Parts of releases whose answers are forced, or that are made of several fits or queries.
-"""
+"""Parts of every release, also where answers are forced, as a share of what was charged."""
 
 from __future__ import annotations
 
@@ -17,17 +14,15 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from benchmarks.audit._cases import Case, Row, cases_of
+from benchmarks.audit._cases import Case, Row, cases_of, silent
+from benchmarks.audit._models import ADDED, PERSON, RECORD, THERE, line, naive_bayes
 from benchmarks.audit._pairs import Answers
 from benchmarks.audit._parts import (
-    ADDED,
     BINARY,
     BITS,
     CORNERS,
     NAN,
-    PERSON,
     SCHEMA,
-    THERE,
     UNITS,
     Neighbourhood,
     added_up,
@@ -41,7 +36,6 @@ from benchmarks.audit._parts import (
 )
 from dpbayes_sklearn import (
     BayesianLinearRegression,
-    BayesianNaiveBayes,
     BetaBinomial,
     Categories,
     DirichletMultinomial,
@@ -68,7 +62,7 @@ from dpbayes_sklearn.preprocessing import (
     PrivateStandardScaler,
 )
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
-from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression.moments import Moments
 
 
@@ -82,9 +76,8 @@ def run(scale: float) -> Iterator[Row]:
         figure, what = f"{min(drawn):.3f} to {max(drawn):.6f}", f"{kind}: {len(drawn)} worlds"
         yield Row(what, f"drawn / charged = {figure}", "<= 1", max(drawn) <= 1 + 1e-9)
     cases = parts()[::every]
-    wrong = [finding for case in progress(cases, "cases") for finding in case.findings()]
-    figure = wrong[0][:60] if wrong else "nothing found"
-    yield Row(f"claims of {len(cases)} cases", figure, "nothing", not wrong)
+    wrong = (finding for case in progress(cases, "cases") for finding in case.findings())
+    yield silent(f"claims of {len(cases)} cases", wrong)
 
 
 def parts() -> list[Case]:
@@ -104,13 +97,7 @@ def parts() -> list[Case]:
 
 def _search_of_nobody_knows_how_many() -> Iterator[str]:
     """See that nothing but the answers tells how many records a search has held out."""
-    bayes = BayesianNaiveBayes(
-        bounds=(0, 1),
-        classes=[0, 1],
-        n_bins=2,
-        inference="plug_in",
-        privacy_unit=PrivacyUnit("record", neighbours="add_remove"),
-    )
+    bayes = naive_bayes(inference="plug_in", privacy_unit=ADDED)
     search = PrivateSearchCV(bayes, {"alpha": [1.0]}, test_size=0.5, runs_per_candidate=1)
     others = frame([(i % 2, i % 3 % 2, i % 2) for i in range(40)])
     for place in (38, 39, 40):  # others keep their coins
@@ -169,13 +156,12 @@ def _reach(model: Any, unit: PrivacyUnit) -> int:
 def _search(stopping: str, delta: float) -> Iterator[str]:
     """Add up every run: one whom it was fitted to, or who was held out, sees one of its parts."""
     rng = np.random.default_rng(2)
-    bayes = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in")
-    line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1))
+    bayes = naive_bayes(inference="plug_in")
     others = frame(rng.integers(0, 2, (60, 3)).tolist())
     own = ((0, 0, 0), (1, 1, 1), (0, 0, 1), (1, 1, 0))
     name, seen = f"search, {stopping}, {delta:g}", np.zeros(2, bool)
     steps = Pipeline([("bins", PrivateKBinsDiscretizer(2)), ("model", bayes)])
-    models = [(bayes, ""), (line, ""), *([] if delta else [(steps, "model__")])]
+    models = [(bayes, ""), (line(), ""), *([] if delta else [(steps, "model__")])]
     sides = held_out(len(others) + 1, None, RECORD, 0.5, Noise.of(0, stream=1))
     for (model, of), place in product(models, [int(side[0]) for side in sides]):
         grid = {f"{of}mechanism": ["gaussian" if delta else "laplace"]}
@@ -210,14 +196,14 @@ def _price(part: Any, law: Any, delta: float) -> float:
 def sessions(queries: int = 3, epsilon: float = 1.0) -> Iterator[Neighbourhood]:
     """Yield sessions of several queries, whose draws, and a secret number, are added up."""
     bits, codes = frame([(0, 0, 0, 0)] * 200), frame([(0, 0)] * 40)
-    bayes = BayesianNaiveBayes(mechanism="sampler", bounds=(0, 1), classes=[0, 1], n_bins=2)
-    line = BayesianLinearRegression(mechanism="sampler", schema=SCHEMA)
+    bayes = naive_bayes(mechanism="sampler")
+    slopes = BayesianLinearRegression(mechanism="sampler", schema=SCHEMA)
     shares = DirichletMultinomial(categories=3, mechanism=Sampler())
     numeric, ends = frame([(0.0, 0.5, 0)] * 40), ((-1e6, 0.0, 0), (1e6, 1.0, 0), (NAN, 0.5, 0))
     some = ((0, 0), (1, 0), (2, 0))
     for model, others, own, units in (
         (bayes, bits, BITS, UNITS),
-        (line, numbers(2000), CORNERS, (RECORD, ADDED)),
+        (slopes, numbers(2000), CORNERS, (RECORD, ADDED)),
         (BetaBinomial(mechanism=Sampler()), codes, some[:2], UNITS),
         (shares, codes, some, UNITS),
         (NormalMean(mechanism="sampler", bounds=(0, 1)), numeric, ends, (RECORD, PERSON)),
@@ -232,14 +218,13 @@ def sessions(queries: int = 3, epsilon: float = 1.0) -> Iterator[Neighbourhood]:
 def _secret() -> dict[str, tuple[Any, Any, Any]]:
     """Return models that release the number of records, records of nobody, and own ones."""
     bits, table = frame([(0, 0, 0, 0)]), frame([(0.5, 0.5, 0)])
-    bayes: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
     models: dict[str, tuple[Any, Any, Any]] = {
-        f"counts, {m}": (BayesianNaiveBayes(mechanism=m, **bayes), bits, BITS)
+        f"counts, {m}": (naive_bayes(mechanism=m), bits, BITS)
         for m in ("laplace", "fourier", "sampler", "map")
     }
     for m in ("laplace", "sampler"):
-        line = BayesianLinearRegression(mechanism=m, schema=SCHEMA)
-        models[f"regression, {m}"] = line, numbers(1), CORNERS
+        slopes = BayesianLinearRegression(mechanism=m, schema=SCHEMA)
+        models[f"regression, {m}"] = slopes, numbers(1), CORNERS
     ends = ((-1e6, -1e6, 0), (1e6, 1e6, 0), (NAN, NAN, 0))
     for model in (PrivateMinMaxScaler(), PrivateStandardScaler(), PrivateKBinsDiscretizer(4)):
         models[type(model).__name__] = model, table, ends
@@ -275,9 +260,7 @@ def _records_beyond_a_released_number() -> Iterator[str]:
     """See that counts and losses beyond a released number of records change nothing."""
     rng = np.random.default_rng(3)
     for mechanism, known, size in (("laplace", 100, 1400), ("sampler", 1, 9000), ("map", 1, 9000)):
-        model = BayesianNaiveBayes(
-            10.0, mechanism=mechanism, bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in"
-        )
+        model = naive_bayes(10.0, mechanism=mechanism, inference="plug_in")
         sides = [_said(Added, (np.array([known]),))]
         for n in (size, size + 100):
             others = frame(rng.integers(0, 2, (n, 4)).tolist())

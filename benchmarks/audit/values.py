@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from itertools import cycle
+from functools import partial
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -17,19 +18,17 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from benchmarks.audit._cases import Row, circumstance, crossings
-from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BayesianNaiveBayes,
-    BetaBinomial,
-    DirichletMultinomial,
-)
+from benchmarks.audit._models import line, naive_bayes
+from dpbayes_sklearn import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.audit.catalogue import Example, every_case
 from dpbayes_sklearn.audit.fuzzing import (
     BAD_PARAMETERS,
     FRAMES,
     Outcome,
     bad_shapes,
+    everything_said,
     fit_with,
+    heard,
     odd_records,
 )
 from dpbayes_sklearn.audit.leaks import fitted_numbers
@@ -43,13 +42,8 @@ VALUES = 24_000
 IN_EACH = 12
 
 
-def total_cases() -> list[Example]:
-    return [case for case in every_case(n=20) if not isinstance(case.estimator, BetaBinomial)]
-
-
 def one_of_each() -> list[Example]:
-    kinds = {type(case.estimator): case for case in every_case(n=20)}
-    return [*kinds.values()]
+    return [*{type(case.estimator): case for case in every_case(n=20)}.values()]
 
 
 def clear(outcome: Outcome, name: str) -> bool:
@@ -69,7 +63,8 @@ def run(scale: float) -> Iterator[Row]:
 def odd_values(scale: float) -> Row:
     """Try odd values in every container and in every state that a caller may leave numpy in."""
     rng, tried, failed, warned = np.random.default_rng(0), 0, 0, 0
-    each = [(case, container) for container in (None, *FRAMES) for case in total_cases()]
+    total = [case for case in every_case(n=20) if not isinstance(case.estimator, BetaBinomial)]
+    each = [(case, container) for container in (None, *FRAMES) for case in total]
     for number, (case, container) in enumerate(cycle(each)):
         with circumstance(number):
             outcome = fit_with(case.estimator, *odd_records(case, IN_EACH, rng, container))
@@ -106,8 +101,6 @@ def parameters(scale: float) -> Row:
 
 BAD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 0.3)
 CANARY = "HIV+7391"
-COUNTS: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 3}
-MOMENTS: dict[str, Any] = {"bounds_X": (0, 1), "bounds_y": (0, 1)}
 
 
 def short_values() -> Iterator[str]:
@@ -121,18 +114,12 @@ def short_values() -> Iterator[str]:
     yield from _messages()
 
 
-def _models() -> list[Any]:
-    names = ("laplace", "fourier", "sampler", "map")
-    return [
-        *(BayesianNaiveBayes(mechanism=m, **COUNTS) for m in names),
-        *(BayesianLinearRegression(mechanism=m, **MOMENTS) for m in names),
-    ]
-
-
 def _bad_values() -> Iterator[str]:
     X = np.array(BAD * 3).reshape(-1, 2)
     y = np.array([np.nan, np.inf, 1e308, 0, 1, 9] * 2)
-    for model in _models():
+    kinds = (partial(naive_bayes, n_bins=3), line)
+    for kind, mechanism in product(kinds, ("laplace", "fourier", "sampler", "map")):
+        model = kind(mechanism=mechanism)
         name = f"{type(model).__name__}, {model.mechanism}"
         try:
             fitted = model.fit(X, y)
@@ -152,7 +139,7 @@ def _bad_values() -> Iterator[str]:
 def _missing_values() -> Iterator[str]:
     """Check that a missing number counts as the middle of its bounds and changes nobody else."""
     X, y = np.array([[0.0], [0.5], [1.0]]), np.array([1.0, 0.5, 0.0])
-    model, exact = BayesianLinearRegression(**MOMENTS), []
+    model, exact = line(), []
     for middle in (0.5, np.nan):
         X[1], y[1] = middle, middle
         moments = model._read(X, y).statistics
@@ -167,19 +154,18 @@ def _messages() -> Iterator[str]:
     column = np.array([["1"], [CANARY], ["2"], ["3"]], dtype=object)
     labels = np.array([0, 1, 1, 0])
     for call in (
-        lambda: BayesianNaiveBayes(classes=[0, 1]).fit(column, labels),
-        lambda: BayesianNaiveBayes(**COUNTS).fit(column.ravel(), labels),
-        lambda: BayesianLinearRegression(bounds_y=(0, 1)).fit(column, labels),
+        lambda: naive_bayes(bounds=None, n_bins="auto").fit(column, labels),
+        lambda: naive_bayes(n_bins=3).fit(column.ravel(), labels),
+        lambda: line(bounds_X=None).fit(column, labels),
         lambda: DirichletMultinomial(categories=["1", "2"]).fit(column),
-        lambda: BayesianNaiveBayes(**COUNTS).fit(column, column.ravel()[:2]),
+        lambda: naive_bayes(n_bins=3).fit(column, column.ravel()[:2]),
     ):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with heard() as (caught, _):
             try:
                 call()
                 said = ""
             except (TypeError, ValueError) as error:
-                said = f"{error!r} {error.__cause__!r} {error.__context__!r}"
+                said = everything_said(error)
         if CANARY in said + "".join(str(w.message) for w in caught):
             yield "a message shows a value"
 
@@ -203,7 +189,7 @@ def _same_statistics() -> Iterator[str]:
     rng = np.random.default_rng(0)
     X, y = rng.random((700, 3)), rng.integers(0, 2, 700)
     order = rng.permutation(700)
-    for model in (BayesianNaiveBayes(**COUNTS), BayesianLinearRegression(**MOMENTS)):
+    for model in (naive_bayes(n_bins=3), line()):
         name, there = type(model).__name__, _statistics(model, X, y)
         if not np.array_equal(there, _statistics(model, X[order], y[order])):
             yield f"{name}: sums depend on the order of the rows"
@@ -221,21 +207,20 @@ def _lattices() -> Iterator[str]:
     rng = np.random.default_rng(0)
     X, y = rng.random((30, 2)), rng.integers(0, 2, 30)
     for mechanism in ("laplace", "fourier"):
-        model = BayesianNaiveBayes(mechanism=mechanism, inference="plug_in", **COUNTS).fit(X, y)
+        model = naive_bayes(mechanism=mechanism, inference="plug_in", n_bins=3).fit(X, y)
         released = model.posterior_.released
         arrays = released.tables if mechanism == "laplace" else released.blocks.values()
         steps = [array * released.grid for array in arrays]
         if any((array != np.rint(array)).any() for array in steps):
             yield f"{mechanism}: released numbers are not on the lattice of their noise"
     fixed = Sampler(omega=0.1, n_points=9)
-    options = {**COUNTS, "n_bins": 2, "temperature": 1}
-    drawn = BayesianNaiveBayes(mechanism=fixed, **options).fit(X, y).posterior_
+    drawn = naive_bayes(mechanism=fixed, temperature=1).fit(X, y).posterior_
     odds = np.log(drawn.draws[0]) - np.log1p(-drawn.draws[0])
     if not np.allclose(odds / np.log(9) * 4, np.rint(odds / np.log(9) * 4)):
         yield "sampler: draws are not on the grid"
     drawn = Recording()
     with made_by(drawn.noise):
-        BayesianLinearRegression(**MOMENTS).fit(X, y)
+        line().fit(X, y)
     sums = [(step.law.grid, said) for step, (_, said) in zip(drawn.steps, drawn.said, strict=True)]
     if any((grid * x != np.rint(grid * x)).any() for grid, said in sums for x in said):
         yield "moments: released sums are not on the grid"
@@ -248,7 +233,7 @@ CODES = np.arange(PATIENTS) % 2
 
 def declarations() -> Iterator[str]:
     """Leave out what should be declared, and declare what cannot be."""
-    bayes = BayesianNaiveBayes(classes=[0, 1], n_bins=2)
+    bayes = naive_bayes(bounds=None)
     frame = pd.DataFrame({"age": CODES.astype(float), "weight": CODES + 0.5, "name": NAMES})
     yield from _must_be_refused("text that is not declared", fit_with(bayes, frame, CODES))
     numbers = fit_with(bayes, frame[["age", "weight"]], CODES)
@@ -256,12 +241,11 @@ def declarations() -> Iterator[str]:
         yield "a warning does not name the columns that were read from the data"
     if numbers.fitted is None or not numbers.fitted.guarantee_.conditions:
         yield "what was read from the data is no condition of the guarantee"
-    unlabelled = BayesianNaiveBayes(bounds=(0, 1), n_bins=2)
+    unlabelled = naive_bayes(classes=None)
     X = CODES[:, None]
     yield from _must_be_refused("names as labels", fit_with(unlabelled, X, NAMES))
-    line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1))
     texts = pd.Series(NAMES, dtype="string")
-    yield from _must_be_refused("text as a target", fit_with(line, X, texts))
+    yield from _must_be_refused("text as a target", fit_with(line(), X, texts))
     yield from _cells_that_are_stored_twice()
 
 
@@ -276,7 +260,6 @@ def _cells_that_are_stored_twice() -> Iterator[str]:
     """Count a sparse matrix that stores a cell twice: their sum is one value of one record."""
     data = np.array([1.0, 1.0, 1.0]), np.array([0, 0, 1]), np.array([0, 2, 3])
     twice, once = csr_array(data, shape=(2, 2)), csr_array(np.array([[2.0, 0.0], [0.0, 1.0]]))
-    model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2)
-    tables = [statistics_of(model, X, np.array([0, 1])).tables for X in (twice, once)]
+    tables = [statistics_of(naive_bayes(), X, np.array([0, 1])).tables for X in (twice, once)]
     if any(not np.array_equal(a, b) for a, b in zip(*tables, strict=True)):
         yield "a cell that is stored twice counts twice"

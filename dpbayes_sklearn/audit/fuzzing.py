@@ -1,14 +1,8 @@
 """Fit estimators to unusual values and parameters, and record their errors and warnings.
 
-Values that have broken data pipelines, and tables with some of them in them.
-
-With declared domains none of them may make a fit fail or warn. Every text and most numbers carry
-the digits of :data:`MARK`, so that they can be looked for in whatever is shown.
-
-The same column or table in every container that estimators read.
-
-What a container does with one missing value must not depend on anybody else's value, and must not
-change how anybody else's value is read.
+With declared domains no value may make a fit fail or warn. Every text and most numbers carry the
+digits of :data:`MARK`, so that they can be looked for in whatever is shown. What a container does
+with one missing value must not change how anybody else's value is read.
 """
 
 from __future__ import annotations
@@ -18,6 +12,7 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from decimal import Decimal
 from fractions import Fraction
@@ -80,22 +75,32 @@ class Ear(logging.Handler):
         self.heard.append(record.getMessage())
 
 
-def fit_with(estimator: Any, X: Any, y: Any, **parameters: Any) -> Outcome:
-    """Fit a copy that charges a ledger of its own; errors and warnings are caught, not raised."""
-    ledger = BudgetAccountant(delta=1)
-    model = deepcopy(estimator).set_params(accountant=ledger).set_params(**parameters)
-    error, ear, logger = None, Ear(), logging.getLogger()
+@contextmanager
+def heard(
+    name: str | None = "dpbayes_sklearn",
+) -> Iterator[tuple[list[warnings.WarningMessage], list[str]]]:
+    """Listen to the warnings, and to what a logger is told, while a block runs."""
+    ear, logger = Ear(), logging.getLogger(name)
     logger.addHandler(ear)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model.fit(X, y)
-    except Exception as raised:
-        error = raised
+            yield caught, ear.heard
     finally:
         logger.removeHandler(ear)
+
+
+def fit_with(estimator: Any, X: Any, y: Any, **parameters: Any) -> Outcome:
+    """Fit a copy that charges a ledger of its own; errors and warnings are caught, not raised."""
+    ledger, error = BudgetAccountant(delta=1), None
+    model = deepcopy(estimator).set_params(accountant=ledger).set_params(**parameters)
+    with heard(None) as (caught, logged):
+        try:
+            model.fit(X, y)
+        except Exception as raised:
+            error = raised
     fitted = None if error is not None else model
-    return Outcome(fitted, error, [str(w.message) for w in caught], ear.heard, len(ledger))
+    return Outcome(fitted, error, [str(w.message) for w in caught], logged, len(ledger))
 
 
 def odd_records(
@@ -164,73 +169,22 @@ class Unstable(float):
 
 
 NUMBERS: tuple[float, ...] = (
-    math.nan,
-    math.inf,
-    -math.inf,
-    -0.0,
-    5e-324,
-    -2.2e-308,
-    1e308,
-    -1.7391e308,
-    float(MARK),
-    -float(MARK) - 0.5,
-    2.0**53,
-    0.1 + 0.2,
+    *(math.nan, math.inf, -math.inf, -0.0, 5e-324, -2.2e-308, 1e308, -1.7391e308),
+    *(float(MARK), -float(MARK) - 0.5, 2.0**53, 0.1 + 0.2),
 )
 
 OBJECTS: tuple[Any, ...] = (
     *NUMBERS,
-    int(MARK),
-    2**63,
-    -(2**63) - 1,
-    2**70 + int(MARK),
-    10**400,
-    -(10**400),
-    Fraction(int(MARK), 7),
-    Fraction(10**400, 3),
-    Decimal("NaN"),
-    Decimal("sNaN"),
-    Decimal("1e9999"),
-    Decimal(MARK),
-    complex(float(MARK), 1),
-    None,
-    True,
-    "",
-    "nan",
-    "-inf",
-    "\x00",
-    "\ud800",
-    "٣",
-    " 1 ",
-    "1_0",
-    f"HIV+{MARK}",
-    MARK,
-    f"b{MARK}".encode(),
-    [1, MARK],
-    (0,),
-    {"a": MARK},
-    {1},
-    np.array(1),
-    np.array([0.0, float(MARK)]),
-    np.float16("nan"),
-    np.float32(3e38),
-    np.int8(-128),
-    np.uint64(2**64 - 1),
-    np.longdouble("1e400"),
-    np.complex64(1j),
-    np.datetime64("NaT"),
-    np.timedelta64(int(MARK), "s"),
-    np.str_(MARK),
-    np.bool_(False),
-    datetime.date(2020, 1, 1),
-    datetime.timedelta.max,
-    Hostile(),
-    Unstable(1.0),
-    Ellipsis,
-    NotImplemented,
-    int,
-    np,
-    len,
+    *(int(MARK), 2**63, -(2**63) - 1, 2**70 + int(MARK), 10**400, -(10**400)),
+    *(Fraction(int(MARK), 7), Fraction(10**400, 3), complex(float(MARK), 1), None, True),
+    *(Decimal("NaN"), Decimal("sNaN"), Decimal("1e9999"), Decimal(MARK)),
+    *("", "nan", "-inf", "\x00", "\ud800", "٣", " 1 ", "1_0", f"HIV+{MARK}", MARK),
+    *(f"b{MARK}".encode(), [1, MARK], (0,), {"a": MARK}, {1}),
+    *(np.array(1), np.array([0.0, float(MARK)]), np.float16("nan"), np.float32(3e38)),
+    *(np.int8(-128), np.uint64(2**64 - 1), np.longdouble("1e400"), np.complex64(1j)),
+    *(np.datetime64("NaT"), np.timedelta64(int(MARK), "s"), np.str_(MARK), np.bool_(False)),
+    *(datetime.date(2020, 1, 1), datetime.timedelta.max, Hostile(), Unstable(1.0)),
+    *(Ellipsis, NotImplemented, int, np, len),
 )
 
 
@@ -287,10 +241,6 @@ def _arrow(values: Sequence[Any]) -> Any:
     return pandas.Series(array, name="a")
 
 
-def _polars(values: Sequence[Any]) -> Any:
-    return import_module("polars").Series("a", values)
-
-
 def _dask(values: Sequence[Any]) -> Any:
     frame = import_module("dask.dataframe")
     return frame.from_pandas(_pandas("Int64")(values), npartitions=min(2, len(values)))
@@ -303,7 +253,7 @@ CONTAINERS: dict[str, Container] = {
     "pandas nullable": _pandas("Int64"),
     "pandas categorical": _pandas("category"),
     "pandas arrow": _arrow,
-    "polars": _polars,
+    "polars": lambda values: import_module("polars").Series("a", values),
     "dask": _dask,
 }
 """From a list of integers and None to one column; every one keeps integers above 2^53 apart."""

@@ -6,10 +6,8 @@ Whatever differs did not come from the release, so it came from the data.
 from __future__ import annotations
 
 import io
-import logging
 import math
 import pickle
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +20,7 @@ from sklearn.base import clone
 
 from dpbayes_sklearn import release
 from dpbayes_sklearn.audit._shifts import Shift, shifts
-from dpbayes_sklearn.audit.fuzzing import Ear
+from dpbayes_sklearn.audit.fuzzing import heard
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.base import remarks
 from dpbayes_sklearn.model_selection import search
@@ -215,20 +213,20 @@ def _fit(estimator: Any, data: tuple[Any, ...], answer: Answer, freeze: Frozen) 
     ledger = ledger if isinstance(ledger, BudgetAccountant) else None
     before = ledger._ledger.spent().epsilon if ledger else Fraction(0)
     fit.charged = None if ledger is None else []
+    unsaid = ((remarks.Told, "noisy", False), (remarks.Told, "few_records", False))
     with (
-        warnings.catch_warnings(record=True) as caught,
-        _heard(fit),
+        heard() as (caught, logged),
+        planted(*unsaid, (guarantee, "_warned", False)),  # what is said once in a process
         _frozen(fit, answer, freeze),
         _watched(fit),
         made_by(_OfFit),
     ):
-        warnings.simplefilter("always")
         try:
             model.fit(X, y, **whose)
             fit.pickled = _pickled(model, by_value=freeze is not CHOKE_POINT)
         except Exception as error:
             fit.status = f"{type(error).__name__}: {error}"
-    fit.warnings = [(w.category.__name__, str(w.message)) for w in caught]
+    fit.warnings, fit.logged = [(w.category.__name__, str(w.message)) for w in caught], logged
     if ledger is not None and ledger._ledger.spent().epsilon - before != sum(fit.charged or []):
         fit.broken.append("the balance of the ledger does not show what was charged")
     _check_spending(fit, model)
@@ -248,45 +246,20 @@ class _OfFit(Noise):
         return np.arange(n)
 
 
-@contextmanager
-def _heard(fit: _Fit) -> Iterator[None]:
-    """Note what is logged, also what is logged once in a process."""
-    ear, logger = Ear(), logging.getLogger("dpbayes_sklearn")
-    logger.addHandler(ear)
-    try:
-        unsaid = ((remarks.Told, "noisy", False), (remarks.Told, "few_records", False))
-        with planted(*unsaid, (guarantee, "_warned", False)):
-            yield
-    finally:
-        logger.removeHandler(ear)
-        fit.logged += ear.heard
-
-
-def _pickled(model: Any, *, by_value: bool) -> bytes:
+def _pickled(thing: Any, *, by_value: bool, kind: Any = pickle.Pickler) -> bytes:
     """Return the pickle; by value, it does not matter which parts are one and the same object.
 
     What was frozen inside a mechanism brings its own parts along from the first fit.
     """
-    if not by_value:
-        return pickle.dumps(model)
     stream = io.BytesIO()
-    pickler = pickle.Pickler(stream)
-    pickler.fast = True
-    pickler.dump(model)
-    return stream.getvalue()
-
-
-def _public(plan: Any) -> bytes:
-    """Return the pickle of a plan, without what its parts remember of earlier questions."""
-    stream = io.BytesIO()
-    pickler = _Forgetful(stream)
-    pickler.fast = True
-    pickler.dump(plan)
+    pickler = kind(stream)
+    pickler.fast = by_value
+    pickler.dump(thing)
     return stream.getvalue()
 
 
 class _Forgetful(pickle.Pickler):
-    """Leaves cached properties out."""
+    """Leaves out cached properties: what the parts of a plan remember of earlier questions."""
 
     def reducer_override(self, thing: Any) -> Any:
         """Pickle an object by its other attributes."""
@@ -348,7 +321,7 @@ def _watched(fit: _Fit) -> Iterator[None]:
             cost, known = plan.cost, statistics
             if isinstance(plan, MomentsPlan) and plan.facts.laws:
                 known = statistics.sized(plan.facts)
-            told = _public(plan)
+            told = _pickled(plan, by_value=True, kind=_Forgetful)
             fit.releases.append(_Seen(known, cost.unit, cost.epsilon, cost.delta, told))
             asked, asked_delta = _asked(fit)
             unpaid = sum(fit.charged or []) < asked or sum(fit.deltas) < asked_delta
@@ -401,18 +374,14 @@ def _check_spending(fit: _Fit, model: Any) -> None:
 
 def _differences(one: _Fit, two: _Fit) -> Iterator[str]:
     """Say what is not the same about two fits."""
-    if one.status != two.status:
-        yield f"status: {one.status!r} and {two.status!r}"
-    if one.warnings != two.warnings:
-        yield f"warnings: {one.warnings} and {two.warnings}"
+    compared = {"status": "status", "warnings": "warnings", "calls": "calls"}
+    compared |= {"charged": "epsilon charged", "deltas": "delta charged"}
+    for name, what in compared.items():
+        mine, theirs = getattr(one, name), getattr(two, name)
+        if mine != theirs:
+            yield f"{what}: {mine!r} and {theirs!r}"
     if one.logged != two.logged:
         yield f"log: {len(one.logged)} and {len(two.logged)} lines, or other texts"
-    if one.calls != two.calls:
-        yield f"calls: {one.calls} and {two.calls}"
-    if one.charged != two.charged:
-        yield f"epsilon charged: {one.charged} and {two.charged}"
-    if one.deltas != two.deltas:
-        yield f"delta charged: {one.deltas} and {two.deltas}"
     if [seen.told for seen in one.releases] != [seen.told for seen in two.releases]:
         yield "public facts that the mechanism was told"
     if one.pickled != two.pickled:
