@@ -45,18 +45,8 @@ from dpbayes_sklearn.counts.adaptive_cells import cell_moments, row_draws
 from dpbayes_sklearn.counts.adaptive_rows import (
     SPREADS,
     FeatureRows,
-    PooledRows,
-    RowEvidence,
-    counts_from_rows,
-    evidence,
-    exchangeable,
+    Reading,
     group_rows,
-    merge_counts,
-    mixture,
-    pool,
-    prior_weights,
-    row_messages,
-    smooth,
 )
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.posterior import NetworkPosterior, Totals, siblings
@@ -244,6 +234,36 @@ def class_effects(
     return ClassEffects(kept * effects, 1.0 / np.sqrt(precision))
 
 
+def counts_from_rows(
+    tables: Sequence[FloatArray], contrast_variance: Sequence[float]
+) -> tuple[FloatArray, float]:
+    r"""Estimate class counts from row sums when the noise of cells is independent.
+
+    A row sum of K cells has variance :math:`K \sigma^2`; weights are inverse variances.
+
+    >>> counts_from_rows([np.array([[3.0, 1.0], [2.0, 4.0]])], [1.0])
+    (array([4., 6.]), 2.0)
+    """
+    precision = np.array(
+        [1.0 / (t.shape[1] * v) for t, v in zip(tables, contrast_variance, strict=True)]
+    )
+    sums = np.stack([table.sum(axis=1) for table in tables])
+    total = float(precision.sum())
+    return np.asarray(precision @ sums / total), 1.0 / total
+
+
+def merge_counts(
+    first: tuple[FloatArray, float], second: tuple[FloatArray, float]
+) -> tuple[FloatArray, float]:
+    """Average two independent noisy estimates of the same counts by their inverse variances.
+
+    >>> merge_counts((np.array([4.0]), 1.0), (np.array([7.0]), 2.0))
+    (array([5.]), 0.6666666666666666)
+    """
+    (a, v), (b, w) = first, second
+    return np.asarray((a * w + b * v) / (v + w)), v * w / (v + w)
+
+
 _MESSAGE_ROUNDS = 3  # Messages go this many times from rows to class counts.
 _DAMPING = 0.7  # Class counts move by this share of the way to their new values.
 
@@ -319,18 +339,21 @@ def adaptive_means(
     groups = group_rows(tables, contrast_variance, ordered)
     freedom = sum(table.shape[1] - 1 for table in tables)
     for _ in range(_MESSAGE_ROUNDS):
-        reading = _Reading(groups, belief, freedom, alpha)
+        reading = Reading(groups, belief.mean, belief.n, freedom, alpha)
         nodes = belief.nodes()
         belief = belief.update(nodes, reading.messages(nodes), _DAMPING)
-    reading = _Reading(groups, belief, freedom, alpha)
-    effects = reading.class_effects()
+    reading = Reading(groups, belief.mean, belief.n, freedom, alpha)
+    effects = _effects(reading)
     if any(effect.effects.any() for effect in effects):
-        reading = _Reading(reading.without(effects), belief, freedom, alpha)
+        every = zip(effects, groups, reading.pooled, strict=True)
+        groups = [effect.taken_out(rows, m.mean, belief.mean) for effect, rows, m in every]
+        reading = Reading(groups, belief.mean, belief.n, freedom, alpha)
     C = len(belief.mean)
     means = [np.ones((C, 1)) for _ in tables]
     variances = [np.zeros((C, 1)) for _ in tables]
-    for effect, (rows, *moments) in zip(effects, reading.cells(), strict=True):
-        mean, variance = effect.put_back(*moments)
+    for g, (rows, effect) in enumerate(zip(groups, effects, strict=True)):
+        parts = reading.pooled[g], reading.found[g], reading.posterior[g]
+        mean, variance = effect.put_back(*cell_moments(rows, *parts, belief.mean))
         # a row estimate is 1/K + contrasts/n_c: an error of n_c shifts all its cells
         relative = (belief.deviation / belief.mean)[:, None] * (mean - 1.0 / rows.size)
         for i, j in enumerate(rows.features):
@@ -345,67 +368,11 @@ def adaptive_means(
     )
 
 
-class _Reading:
-    """The rows of all features, read at given class counts."""
-
-    def __init__(
-        self, groups: list[FeatureRows], belief: CountBelief, freedom: int, alpha: float
-    ) -> None:
-        self._groups, self._counts = groups, belief.mean
-        self._pooled: list[PooledRows] = []
-        self._found: list[list[RowEvidence]] = []
-        for rows in groups:
-            pooled = pool(rows, belief.mean, belief.n, alpha)
-            self._pooled.append(pooled)
-            self._found.append(self._evidence(rows, pooled, belief.n / len(belief.mean)))
-        self._posterior: dict[int, list[FloatArray]] = {}
-        for kinds in (1, 2):  # exchangeable rows only; or smooth ones as well
-            some = [i for i, found in enumerate(self._found) if len(found) == kinds]
-            if not some:
-                continue
-            logs = [np.concatenate([e.log_evidence for e in self._found[i]], 1) for i in some]
-            weights = mixture(logs, prior_weights(freedom, kinds == 2))
-            for i, weight in zip(some, weights, strict=True):
-                self._posterior[i] = np.split(weight, [len(SPREADS)], axis=1)[:kinds]
-
-    def _evidence(self, rows: FeatureRows, pooled: PooledRows, count: float) -> list[RowEvidence]:
-        parts = exchangeable(pooled.mean)
-        found = [evidence(rows, pooled, parts, SPREADS, self._counts)]
-        wavy = smooth(pooled.mean, rows.noise, count) if rows.ordered else None
-        if wavy is not None:
-            found.append(evidence(rows, pooled, wavy, SPREADS[1:], self._counts))
-        return found
-
-    def messages(self, nodes: FloatArray) -> FloatArray:
-        """Return the log messages of all rows about class counts."""
-        total = np.zeros_like(nodes)
-        for i, rows in enumerate(self._groups):
-            for found, weights in zip(self._found[i], self._posterior[i], strict=True):
-                total += row_messages(rows, found, weights, nodes)
-        return total
-
-    def class_effects(self) -> list[ClassEffects]:
-        """Return what the features of each group have in common in a class."""
-        spreads = [posterior[0] @ SPREADS for _, posterior in sorted(self._posterior.items())]
-        every = zip(self._groups, self._pooled, spreads, strict=True)
-        return [class_effects(rows, m.mean, g, self._counts) for rows, m, g in every]
-
-    def without(self, effects: list[ClassEffects]) -> list[FeatureRows]:
-        """Return the rows without these effects."""
-        every = zip(effects, self._groups, self._pooled, strict=True)
-        return [effect.taken_out(rows, m.mean, self._counts) for effect, rows, m in every]
-
-    def cells(self) -> list[tuple[FeatureRows, FloatArray, FloatArray]]:
-        """Return posterior means and variances of cells by group of features."""
-        return [
-            (
-                rows,
-                *cell_moments(
-                    rows, self._pooled[i], self._found[i], self._posterior[i], self._counts
-                ),
-            )
-            for i, rows in enumerate(self._groups)
-        ]
+def _effects(reading: Reading) -> list[ClassEffects]:
+    """Return what the features of each group have in common in a class."""
+    spreads = [posterior[0] @ SPREADS for _, posterior in sorted(reading.posterior.items())]
+    every = zip(reading.groups, reading.pooled, spreads, strict=True)
+    return [class_effects(rows, m.mean, g, reading.counts) for rows, m, g in every]
 
 
 # Noise has at least this variance: at a very large epsilon floats hold none.

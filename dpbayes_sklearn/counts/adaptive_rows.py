@@ -112,36 +112,6 @@ def group_rows(
     return groups
 
 
-def counts_from_rows(
-    tables: Sequence[FloatArray], contrast_variance: Sequence[float]
-) -> tuple[FloatArray, float]:
-    r"""Estimate class counts from row sums when the noise of cells is independent.
-
-    A row sum of K cells has variance :math:`K \sigma^2`; weights are inverse variances.
-
-    >>> counts_from_rows([np.array([[3.0, 1.0], [2.0, 4.0]])], [1.0])
-    (array([4., 6.]), 2.0)
-    """
-    precision = np.array(
-        [1.0 / (t.shape[1] * v) for t, v in zip(tables, contrast_variance, strict=True)]
-    )
-    sums = np.stack([table.sum(axis=1) for table in tables])
-    total = float(precision.sum())
-    return np.asarray(precision @ sums / total), 1.0 / total
-
-
-def merge_counts(
-    first: tuple[FloatArray, float], second: tuple[FloatArray, float]
-) -> tuple[FloatArray, float]:
-    """Average two independent noisy estimates of the same counts by their inverse variances.
-
-    >>> merge_counts((np.array([4.0]), 1.0), (np.array([7.0]), 2.0))
-    (array([5.]), 0.6666666666666666)
-    """
-    (a, v), (b, w) = first, second
-    return np.asarray((a * w + b * v) / (v + w)), v * w / (v + w)
-
-
 _POOLING_ROUNDS = 3  # h and its variance are estimated in turn this many times.
 _PSEUDO_FEATURES = 5.0  # The prior of what features share counts as this many features.
 _SHARED_FREEDOM = 8.0  # The common variance counts as 8 degrees of freedom in a feature's own.
@@ -483,3 +453,43 @@ def row_messages(
         log = np.log(variance) + (contrasts[:, c] - nu * expected) ** 2 / variance
         messages[c] = -0.5 * parts.weight * (log.sum(axis=2) @ share[use])
     return messages
+
+
+class Reading:
+    """The rows of all features, read at given class counts."""
+
+    def __init__(
+        self, groups: list[FeatureRows], counts: FloatArray, n: float, freedom: int, alpha: float
+    ) -> None:
+        self.groups, self.counts = groups, counts
+        self.pooled: list[PooledRows] = []
+        self.found: list[list[RowEvidence]] = []
+        for rows in groups:
+            pooled = pool(rows, counts, n, alpha)
+            self.pooled.append(pooled)
+            self.found.append(self._evidence(rows, pooled, n / len(counts)))
+        self.posterior: dict[int, list[FloatArray]] = {}
+        for kinds in (1, 2):  # exchangeable rows only; or smooth ones as well
+            some = [i for i, found in enumerate(self.found) if len(found) == kinds]
+            if not some:
+                continue
+            logs = [np.concatenate([e.log_evidence for e in self.found[i]], 1) for i in some]
+            weights = mixture(logs, prior_weights(freedom, kinds == 2))
+            for i, weight in zip(some, weights, strict=True):
+                self.posterior[i] = np.split(weight, [len(SPREADS)], axis=1)[:kinds]
+
+    def _evidence(self, rows: FeatureRows, pooled: PooledRows, count: float) -> list[RowEvidence]:
+        parts = exchangeable(pooled.mean)
+        found = [evidence(rows, pooled, parts, SPREADS, self.counts)]
+        wavy = smooth(pooled.mean, rows.noise, count) if rows.ordered else None
+        if wavy is not None:
+            found.append(evidence(rows, pooled, wavy, SPREADS[1:], self.counts))
+        return found
+
+    def messages(self, nodes: FloatArray) -> FloatArray:
+        """Return the log messages of all rows about class counts."""
+        total = np.zeros_like(nodes)
+        for i, rows in enumerate(self.groups):
+            for found, weights in zip(self.found[i], self.posterior[i], strict=True):
+                total += row_messages(rows, found, weights, nodes)
+        return total
