@@ -47,7 +47,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.counts.adaptive_rows import FeatureRows, PooledRows, RowEvidence
-from dpbayes_sklearn.data.records import in_threads, quiet_numpy, threads_for
+from dpbayes_sklearn.data.records import in_threads, threads_for
 
 _SPACED = np.linspace(0.0, 1.0, 21)  # Places of the nodes that are evenly spaced in log odds.
 _LOCAL = np.linspace(-3.85, 3.85, 12)  # Nodes around the mode, in standard deviations.
@@ -78,8 +78,7 @@ def beta_moments(
     found = np.empty((3, m.size))
 
     def fill(some: slice) -> None:
-        with quiet_numpy():
-            found[:, some] = _moments(*(each[some] for each in cells))
+        found[:, some] = _moments(*(each[some] for each in cells))
 
     blocks = [
         slice(start, start + _CELLS_AT_A_TIME) for start in range(0, m.size, _CELLS_AT_A_TIME)

@@ -92,10 +92,8 @@ def framed(X: Any, declared: Mapping[Any, Any] | None = None, coded: Collection[
     >>> framed(pl.LazyFrame({"age": [31, 48]})).shape
     (2, 1)
     """
-    if _has(X, "column_names") and _has(X, "to_pylist"):  # a table or a batch of pyarrow
-        return ArrowFrame(_arrow().table(X))
     if not _is_stream(X):
-        return X
+        return _framed_table(X)
     domains = {} if declared is None else declared
     kept = {name: domains[name] for name in coded}
     return ArrowFrame(_read(lambda: _spooled(_coded(_batches(_enumerated(X, domains)), kept))))
@@ -111,7 +109,13 @@ def framed_column(values: Any, name: str) -> Any:
             f"{name} is a {type(values).__name__}, whose rows may come in another order than those "
             "of X: pass the name of a column of X, as in fit(X, target='...', groups='...')."
         )
-    return framed(values)
+    return _framed_table(values)
+
+
+def _framed_table(X: Any) -> Any:
+    """Return a table or a batch of pyarrow as a frame, and anything else as it is."""
+    is_table = _has(X, "column_names") and _has(X, "to_pylist")
+    return ArrowFrame(_arrow().table(X)) if is_table else X
 
 
 def named_columns(

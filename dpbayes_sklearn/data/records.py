@@ -250,14 +250,20 @@ def cuts(n_rows: int, number: int) -> list[slice]:
 def in_threads(call: Callable[[P], R], parts: Sequence[P], threads: int) -> list[R]:
     """Return what the call gives for every part, computed by so many threads.
 
-    Every part is computed in a copy of the caller's context, so that where the caller is silent,
-    its threads are.
+    Every thread is silent where the caller is, and has an error state of numpy in which no
+    floating-point event raises or warns.
     """
     if threads <= 1 or len(parts) <= 1:
         return [call(part) for part in parts]
     with _BLAS.single(), ThreadPoolExecutor(threads) as pool:
-        contexts = [copy_context() for _ in parts]  # no two threads may be in one
-        return list(pool.map(lambda context, part: context.run(call, part), contexts, parts))
+        # no two threads may be in one context
+        runs = [partial(copy_context().run, _quietly, call, part) for part in parts]
+        return list(pool.map(lambda run: run(), runs))
+
+
+def _quietly(call: Callable[[P], R], part: P) -> R:
+    with quiet_numpy():
+        return call(part)
 
 
 def answer_in_threads(answer: Callable[[Table], npt.NDArray[Any]], table: Table) -> Any:

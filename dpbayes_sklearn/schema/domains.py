@@ -103,12 +103,13 @@ class Interval:
         edges: Iterable[float] | None = None,
         missing: float | str | Date = "middle",
     ) -> None:
-        if is_date(low) != is_date(high):
+        are_dates = is_date(low)
+        if are_dates != is_date(high):
             raise ValueError("Interval bounds must be both numbers or both dates.")
-        object.__setattr__(self, "dates", bool(dates) or is_date(low))
+        object.__setattr__(self, "dates", bool(dates) or are_dates)
         for name, value in (("low", low), ("high", high)):
             real = isinstance(value, Real) and not isinstance(value, bool)
-            number = number_of(value) if real or is_date(value) else math.nan
+            number = number_of(value) if real or are_dates else math.nan
             if not math.isfinite(number):
                 raise ValueError(
                     f"Interval {name} must be a finite number or a date. Got {value!r} instead."
