@@ -39,7 +39,10 @@ def visits(n: int = 9000) -> Path:
 
 
 def wages(n: int = 9000) -> Path:
-    """Write ``wages.csv`` and ``others.csv``: wage per hour by schooling, experience and region."""
+    """Write ``wages.csv`` and ``others.csv``: wage per hour by schooling, experience and region.
+
+    One in ten did not say what they earn.
+    """
     rng = np.random.default_rng(8)
     school, experience = rng.integers(8, 19, n), rng.integers(0, 45, n)
     region = rng.choice(["city", "country"], n)
@@ -48,6 +51,7 @@ def wages(n: int = 9000) -> Path:
     table = pd.DataFrame(
         {"school": school, "experience": experience, "region": region, "wage": wage}
     )
+    table.loc[rng.random(n) < 0.1, "wage"] = np.nan
     return _written(wages=table[:6000], others=table[6000:])
 
 

@@ -22,7 +22,8 @@ from dpbayes_sklearn import (
     Schema,
     from_json,
 )
-from dpbayes_sklearn.metrics import private_cross_validate
+from dpbayes_sklearn.metrics import private_cross_validate, private_score
+from dpbayes_sklearn.release import boundary
 from dpbayes_sklearn.shards import merge
 
 RNG = np.random.default_rng(0)
@@ -142,3 +143,28 @@ def test_codes_of_classes_are_known():
     model = BayesianNaiveBayes(5.0, schema=schema, temperature=1, privacy_unit=ADDED)
     released = model.fit(X, codes).posterior_.released.tables[-1]
     assert np.allclose(released, np.bincount(codes), atol=60)
+
+
+@pytest.mark.parametrize("unit", ["record", ADDED], ids=str)
+def test_evaluations_leave_out_as_well(unit):
+    schema = Schema({"a": Interval(0, 1), "b": Interval(0, 1)}, Interval(0, 200), None, True)
+    ledger, plans = BudgetAccountant(epsilon=4.0), []
+    line = BayesianLinearRegression(2.0, schema=schema, privacy_unit=unit, accountant=ledger)
+    line.fit(X, WAGES)
+
+    def seen(release, plan, statistics, noise):
+        plans.append((plan, len(statistics.truth)))
+        return release(plan, statistics, noise)
+
+    with boundary(seen):
+        found = private_score(line, X, without(WAGES), scoring="mae", epsilon=2.0, random_state=0)
+    ((plan, n),) = plans
+    assert (plan.n, n) == (None, N - MISSING.sum())  # which nobody is told exactly
+    assert plan.cost.unit.size_is_secret
+    assert plan.cost.epsilon == (2 if unit is ADDED else 1)  # a replaced record leaves, one comes
+    assert found.guarantee.epsilon == 2
+    assert found.guarantee.privacy_unit == PrivacyUnit.of(unit)
+    assert "about " in found.sentence
+    assert abs(found.n_records - n) < 300
+    assert found["mae"].high < 10  # the middle of the bounds is 60 above the mean
+    assert ledger.total().epsilon == 4

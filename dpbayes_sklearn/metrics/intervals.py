@@ -274,7 +274,7 @@ class Evaluation(Mapping[str, Any]):
     @property
     def sentence(self) -> str:
         """Return on what, and how privately, the metrics were computed."""
-        about = "about " * self.guarantee.privacy_unit.size_is_secret
+        about = "about " * (not isinstance(self.n_records, int))  # it was released with noise
         return (
             f"Metrics on {about}{max(self.n_records, 0):,.0f} private records, with "
             f"{100 * self.level:g} % intervals that include sampling error and privacy noise. "

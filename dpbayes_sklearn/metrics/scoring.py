@@ -36,7 +36,7 @@ from dpbayes_sklearn.model_selection.pipelines import Prepaid
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
-from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, Copies, PrivacyUnit
 from dpbayes_sklearn.release import carry_out
 from dpbayes_sklearn.schema import Interval
 
@@ -128,18 +128,23 @@ def private_score(
     chosen = model.best_estimator_ if hasattr(model, "best_estimator_") else model
     _refuse_others(chosen)
     check_is_fitted(chosen)
-    asked = _Asked.of(scoring, epsilon, delta, _unit_of(chosen, privacy_unit), level)
+    unit = _unit_of(chosen, privacy_unit)
+    asked, copies = _Asked.of(scoring, epsilon, delta, unit, level), _copies(chosen, unit)
+    if copies is not None:
+        asked = asked._replace(budget=copies.inner(asked.budget))
     task = _task(chosen, least_probability, largest_error)
     ledger = accountant or chosen._ledger()
     with quiet_numpy():
-        records, promises = _read(chosen, X, y, groups, asked.budget.unit, random_state)
+        records, promises = _read(chosen, X, y, groups, unit, random_state)
         planned = plan(task, asked.metrics, asked.budget, len(records.truth))
+        cost = planned.cost if copies is None else copies.outer(planned.cost)
         if planned.n is not None:
-            warn_of_delta(planned.cost, planned.n)
-        promises = (*promises, *_seeded(random_state, planned.cost, ledger))
-        _charge(ledger, planned.cost, f"private_score, {', '.join(asked.metrics)}")
+            warn_of_delta(cost, planned.n)
+        promises = (*promises, *_seeded(random_state, cost, ledger))
+        _charge(ledger, cost, f"private_score, {', '.join(asked.metrics)}")
         release = carry_out(planned, records, Noise.of(random_state, _SCORES_STREAM))
-    return asked.evaluation(release.posterior, release.guarantee.under(*promises))
+    promise = release.guarantee if copies is None else release.guarantee.of_copies(copies)
+    return asked.evaluation(release.posterior, promise.under(*promises))
 
 
 def private_cross_validate(
@@ -306,7 +311,8 @@ class _Asked(NamedTuple):
     def evaluation(self, released: ReleasedEvaluation, guarantee: PrivacyGuarantee) -> Evaluation:
         """Return the metrics of what was released."""
         scores = {name: released.score(name, self.level) for name in self.metrics}
-        return Evaluation(scores, guarantee, self.level, released.records.value)
+        n = released.records.value if released.n is None else released.n
+        return Evaluation(scores, guarantee, self.level, n)
 
 
 def _seeded(random_state: Any, cost: Budget, ledger: BudgetAccountant | None) -> tuple[str, ...]:
@@ -383,7 +389,26 @@ def _read(
     check_kinds(public, everybody)
     numbered = LocalRecords([(Table(np.arange(table.n_rows)[:, None]), target)])
     counted, promises = records_that_count(numbered, groups, unit, random_state)
-    return _predicted(reader, rows, target, counted.table.column(0)), promises
+    places = counted.table.column(0)
+    if _leaves_out(model, unit):
+        places = places[public.target.is_known(target)[places]]
+    return _predicted(reader, rows, target, places), promises
+
+
+def _leaves_out(model: Any, unit: PrivacyUnit) -> bool:
+    """Tell whether records without a target do not count: where that reveals nothing, as in fits.
+
+    Their number is secret, or the model was declared to leave them out.
+    """
+    listed = model.schema_.target if model.schema is None else model.schema.target
+    declared = model.max_weight == 1 or (model.schema is not None and model.schema.missing_target)
+    return (unit.size_is_secret or declared) and not (listed or model.schema_.target).names_unseen
+
+
+def _copies(model: Any, unit: PrivacyUnit) -> Copies | None:
+    """Return that a record counts once or not at all, if their number would be public."""
+    secret = unit.size_is_secret
+    return Copies(unit, 1) if not secret and _leaves_out(model, unit) else None
 
 
 def _predicted(model: Any, X: Any, y: Any, counted: Positions) -> Labelled | Measured:

@@ -56,27 +56,31 @@ def check_numeric(estimator: Any, table: Table) -> None:
             )
 
 
-NEEDED = 200
-"""Records times epsilon that a range needs, for each column: below, it may be anywhere."""
+LEAST, NEEDED = 100, 200
+"""Records times epsilon for each column: below the first, one range in ten is far off and they are
+not learned; from the second on one in fifty is, of most kinds of columns none."""
 
 
-def too_few(n: int, budget: Budget, n_columns: int) -> str:
-    """Return why ranges of so many columns cannot be learned and what helps, "" if they can.
+def too_few(n: int, budget: Budget, n_columns: int, needed: float = NEEDED) -> str:
+    """Return why ranges of so many columns should not be learned and what helps, "" if they can.
 
     >>> print(too_few(1000, Budget(Fraction(1)), 10))
-    1000 records with epsilon = 1 for 10 columns are too few to learn ranges: ...
+    1000 records with epsilon = 1 for 10 columns are few to learn ranges: one in twenty ...
     >>> too_few(4000, Budget(Fraction(1)), 10)
     ''
     """
     if budget.infinite or not n_columns:
         return ""
     per_column = n * float(budget.unit.equivalent(float(budget.epsilon))) / n_columns
-    if per_column >= NEEDED:
+    if per_column >= needed:
         return ""
+    few = "too few to learn ranges: many of them would be noise"
+    if per_column >= LEAST:
+        few = "few to learn ranges: one in twenty may be far off"
     wanted = float(budget.epsilon) * NEEDED / max(per_column, 1e-9)
     return (
         f"{n} records with epsilon = {at_least(budget.epsilon)} for {n_columns} "
-        f"column{'s' * (n_columns > 1)} are too few to learn ranges: they would be mostly noise. "
+        f"column{'s' * (n_columns > 1)} are {few}. "
         f"Declare what is known about the columns, learn fewer of them, or set epsilon to at "
         f"least {wanted:.2g}."
     )

@@ -19,7 +19,7 @@ from dpbayes_sklearn.data.dask import PartitionedTable
 from dpbayes_sklearn.data.persons import PROTECTION
 from dpbayes_sklearn.data.reading import read_unlabelled
 from dpbayes_sklearn.data.records import Records, Table, is_frame, is_partitioned
-from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer, too_few
+from dpbayes_sklearn.preprocessing.columns import LEAST, Columns, ColumnwiseTransformer, too_few
 from dpbayes_sklearn.preprocessing.scalers import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
@@ -129,12 +129,14 @@ class FrameDomains(PrivateEstimator):
 
     def _advise(self, plan: Any, public: _Public, facts: Facts) -> None:
         """Refuse what would be noise; if the number of records is secret, one is released, too."""
+        if not public.numbers:
+            return
         columns = len(public.numbers) + len(public.texts)
-        reason = too_few(facts.n, plan.cost, columns) if public.numbers else ""
-        if reason and self._unit.size_is_secret:
-            remark(reason)
-        elif reason:
+        reason = too_few(facts.n, plan.cost, columns, LEAST)
+        if reason and not self._unit.size_is_secret:
             raise ValueError(f"{reason} Nothing was spent.")
+        if reason := too_few(facts.n, plan.cost, columns):
+            remark(reason)
 
     def _attach(self, public: _Public, release: Release[Any]) -> Self:
         answers, texts = release.posterior
@@ -193,7 +195,8 @@ def learn_schema(
         Records, one per person unless a person is the privacy unit; only columns of the schema.
     epsilon : float, default=1.0
         Privacy budget, shared equally by the columns that are learned. Each of them needs 200
-        records divided by epsilon; with fewer the call is refused before anything is spent.
+        records divided by epsilon; with fewer a message says so before anything is spent, and with
+        fewer than 100 the call is refused.
     columns : mapping of str to Interval or Categories, optional
         Columns that are declared. All others must be numbers, booleans or dates by their type, or,
         with a ``delta``, texts. Booleans cost nothing.

@@ -109,9 +109,13 @@ def test_ranges_are_never_absurd_where_the_records_are_few():
 def test_too_few_records_are_refused_before_anything_is_spent(caplog):
     ledger, few = BudgetAccountant(), FRAME[["wage", "age"]][:300]
     with pytest.raises(ValueError, match=r"300 records.*at least 1\.3\. Nothing was spent"):
-        Schema.learn(few, 1.0, accountant=ledger)
+        Schema.learn(few, 0.6, accountant=ledger)
     assert len(ledger) == 0
+    Schema.learn(few, 0.7, accountant=ledger, verbose=False)
+    assert "300 records with epsilon = 0.7 for 2 columns are few to learn ranges" in caplog.text
+    caplog.clear()
     Schema.learn(few, 1.4, accountant=ledger, verbose=False)
+    assert not caplog.text
     for scaler in (PrivateMinMaxScaler(0.1), PrivateKBinsDiscretizer(epsilon=0.1)):
         caplog.clear()
         scaler.fit(few)
