@@ -17,14 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._compat import Range, StrOptions
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.base.contributions import (
+from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.base.published import (
     Contributions,
     Effect,
     column_number,
     draws_generator,
     summed_by_column,
 )
-from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.remarks import ScoreMixin
 from dpbayes_sklearn.base.spending import DELTA, once
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
-from dpbayes_sklearn.base.contributions import Contributions, Effect, column_number
+from dpbayes_sklearn.base.published import Contributions, Effect, column_number
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import BudgetAccountant

@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._compat import Range, StrOptions, _fit_context
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.base.contributions import draws_generator
 from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
+from dpbayes_sklearn.base.published import draws_generator
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_if_noisy, hint_at_absent_classes
 from dpbayes_sklearn.base.spending import DELTA, once
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator, classes_declared

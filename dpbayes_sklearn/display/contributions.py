@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._presenting import COLOURS, Drawn, check_matplotlib
-from dpbayes_sklearn.base.contributions import Contributions, Effect
+from dpbayes_sklearn.base.published import Contributions, Effect
 from dpbayes_sklearn.linear_model import BayesianLogisticRegression
 from dpbayes_sklearn.logistic.posterior import OddsTable
 

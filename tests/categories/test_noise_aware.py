@@ -7,9 +7,9 @@ from math import exp, lgamma
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.categories import noise_aware
+from dpbayes_sklearn.categories import counts as noise_aware
 from dpbayes_sklearn.categories.candidates import Candidates
-from dpbayes_sklearn.categories.noise_aware import counts_given
+from dpbayes_sklearn.categories.counts import counts_given
 from dpbayes_sklearn.categories.posterior import hellinger, onto_simplex
 from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
 

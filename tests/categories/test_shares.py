@@ -10,8 +10,7 @@ import pytest
 from scipy.special import gammaln
 
 from dpbayes_sklearn.categories.candidates import Candidates
-from dpbayes_sklearn.categories.counts import ReleasedSimplex
-from dpbayes_sklearn.categories.noise_aware import ShareMoments, counts_given
+from dpbayes_sklearn.categories.counts import ReleasedSimplex, ShareMoments, counts_given
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, NoisyDirichlet, SimplexPrior
 from dpbayes_sklearn.noise.discrete_laplace import DiscreteLaplace, LaplaceMarginal
 

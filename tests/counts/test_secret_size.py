@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from dpbayes_sklearn.categories import noise_aware
-from dpbayes_sklearn.categories.noise_aware import counts_given
+from dpbayes_sklearn.categories import counts as noise_aware
+from dpbayes_sklearn.categories.counts import counts_given
 from dpbayes_sklearn.counts.adaptive import CountBelief
 from dpbayes_sklearn.counts.noise_aware import infer_star
 from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal

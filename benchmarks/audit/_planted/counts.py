@@ -10,8 +10,7 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import Faults, at, changed, returns, times, uncached
 from dpbayes_sklearn.categories.candidates import ScoredCandidates
-from dpbayes_sklearn.categories.counts import ReleasedSimplex
-from dpbayes_sklearn.categories.noise_aware import ShareMoments
+from dpbayes_sklearn.categories.counts import ReleasedSimplex, ShareMoments
 from dpbayes_sklearn.categories.posterior import Dirichlet
 from dpbayes_sklearn.counts.plans import tables_plan
 from dpbayes_sklearn.counts.temperature import DEFAULT
@@ -128,7 +127,7 @@ FAULTS.rows("intervals", {
                ReleasedSimplex.exact(chosen)
            ), "a proportion, hellinger"),
     "A secret number of records is taken for known, and so are the counts":
-        at("categories.noise_aware.ShareMoments.of",
+        at("categories.counts.ShareMoments.of",
            lambda real, cls, mean, variance, total: real(cls, mean, 0 * variance, total),
            "a proportion, secret number"),
     "Every category has the precision of the whole, rare ones too":
@@ -217,7 +216,7 @@ def _(_, self, belief, inference="plug_in"):
     self.inference = "median" if inference == "noise_aware" else inference
 
 
-@FAULTS.row("intervals", "categories.noise_aware.ShareMoments.given_counts", "proportion, laplace")
+@FAULTS.row("intervals", "categories.counts.ShareMoments.given_counts", "proportion, laplace")
 def _(_, cls, laws, counts, n, alpha):
     """The variance of the exact count given the noisy one is left out."""
     mean = (alpha + (laws * counts).sum(axis=1)) / (alpha.sum() + n)

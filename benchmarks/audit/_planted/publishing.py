@@ -87,7 +87,7 @@ FAULTS.rows(PLANS, {
         at("counts.lattice._log_mass", lambda _, alpha, x: log_dirichlet_weight(alpha + 1.0, x),
            "tiny pseudo-counts").also(CACHES, uncached),
     "Memory grows with the noise of counts whose sum is secret":
-        at("categories.noise_aware._least_step", returns(1), "memory of wide noise"),
+        at("categories.counts._least_step", returns(1), "memory of wide noise"),
 })  # fmt: skip
 
 
