@@ -132,54 +132,20 @@ class BayesianNetworkClassifier(DiscreteClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes.
-    delta : float in [0, 1), default=0.0
-        An additive slack in every probability, far below one over the number of records. Spent by
-        "gaussian" and, where draws are then cheaper, by "sampler"; all other mechanisms are purely
-        private.
     parents : dict, list of edges or networkx.DiGraph, optional
         The public graph: ``{child: [parents]}`` or ``(parent, child)`` pairs of feature names or
         positions and ``"class"``, which may be anywhere in the graph. Nodes that are not mentioned
         have no parents. By default it is the graph of naive Bayes. In the tables of ``posterior_``
         parents are in the order of the columns, with the class last.
-    mechanism : str or Mechanism, default="laplace"
-        How the posterior is released: "laplace", "fourier", "sampler", "map", "gaussian" (needs a
-        delta), or "auto": the least noise that epsilon and delta allow.
-    inference : {"adaptive", "noise_aware", "plug_in"}, default="adaptive"
-        How probabilities are computed from released counts. ``"plug_in"`` treats them as exact.
-        ``"noise_aware"`` includes the known noise distribution in the likelihood, with Dirichlet
-        priors. ``"adaptive"`` also learns the prior from the released tables, at no further
-        privacy cost; with the mechanism "fourier" it is the same as ``"noise_aware"``.
-    alpha : float or array-like of shape (n_features,), default=1.0
-        Pseudo-counts of the Dirichlet priors. If given per feature, that of the class is 1.
     temperature : "auto" or float in (0, 1], default="auto"
         Power of the features' probabilities in predictions, because the evidence of dependent
         features may be counted several times. ``"auto"`` learns it with 4 to 15 % of the budget,
         or takes 0.65 if the number of records times epsilon is below 500 (for naive Bayes, see
         there). 1 is the plain model.
-    classes : array-like, optional
-        The public list of classes.
-    bounds : tuple (low, high), optional
-        Public bounds of the features, numbers or one entry per feature.
-    n_bins : "auto", int or array-like of int, default="auto"
-        Equal-width bins per feature.
-    schema : Schema, optional
-        Public domains by column name, instead of ``bounds``.
-    privacy_unit : "record", "feature" or PrivacyUnit, default="record"
-        Who is protected: one record, or one feature value of it (its label is then
-        not protected). A :class:`PrivacyUnit` protects all
-        records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
-        ``fit(..., groups=...)``, or whether a record or person is there at all,
-        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
-        protects with half the epsilon, of which a small part is spent on the number.
-    max_weight : int, optional
-        The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
-        noise is calibrated to it, and the total weight is secret.
-    accountant : BudgetAccountant, optional
-        The ledger that every fit is charged to.
-    random_state : int, RandomState or None, default=None
-        None draws from the operating system's secure source; seeds are for tests and papers.
+    epsilon, delta, mechanism, inference, alpha, classes, bounds, n_bins, schema
+        As in :class:`BayesianNaiveBayes`.
+    privacy_unit, max_weight, accountant, random_state
+        As in :class:`BayesianNaiveBayes`.
 
     Attributes
     ----------

@@ -204,11 +204,8 @@ class BetaBinomial(PosteriorRelease):
         flat priors; with pseudo-counts below 1 and much noise, those for 95 % held the probability
         in 88 % to 92 % of releases.
     privacy_unit : "record" or PrivacyUnit, default="record"
-        Who is protected: one record. A :class:`PrivacyUnit` protects
-        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
-        ``fit(..., groups=...)``, or whether a record or person is there at all,
-        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
-        protects with half the epsilon, of which a small part is spent on the number.
+        Who is protected: one record, all records of a person, or whether they are there at all.
+        See :class:`PrivacyUnit`.
     max_weight : int, optional
         The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
         noise is calibrated to it, and the total weight is secret.
@@ -300,12 +297,8 @@ class DirichletMultinomial(PosteriorRelease):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget of one fit. ``float("inf")`` gives the exact posterior.
-    delta : float in [0, 1), default=0.0
-        An additive slack in every probability. Spent by ``mechanism="gaussian"``, by "auto" if it
-        chooses that, and by "hellinger" with ``calibrate=False``; all other mechanisms are purely
-        private and spend none of it. It shapes a calibrated "hellinger".
+    epsilon, delta, calibrate, privacy_unit, max_weight, accountant, random_state
+        As in :class:`BetaBinomial`.
     mechanism : str or Mechanism, default="geometric"
         "geometric", "laplace", "laplace_improved", "gaussian" (needs a delta) and "auto" take any
         number of records and categories; "exponential", "hellinger" and "local" choose among all
@@ -317,9 +310,6 @@ class DirichletMultinomial(PosteriorRelease):
         ``fit`` refuse any other value. ``Categories(values, unseen=...)`` counts other values as
         ``unseen``, so that no value makes it fail. If it is left out, a ``prior`` of length k
         declares k codes; otherwise categories are read from the data, with a warning.
-    calibrate : bool, default=True
-        For "exponential", "hellinger" and "local": scale the mechanism until its exact
-        worst-case loss, over all neighbouring data sets, equals epsilon.
     inference : {"plug_in", "median", "noise_aware"}, default="noise_aware"
         "noise_aware" matches the means and variances of the probabilities given the release, the
         distribution of the noise and the prior. The others are closer to Dirichlet(a + x) on
@@ -328,20 +318,6 @@ class DirichletMultinomial(PosteriorRelease):
         posterior median of every exact count. Intervals of "noise_aware" are measured for
         flat priors; with pseudo-counts below 1 and much noise, those for 95 % held the probability
         in 88 % to 92 % of releases.
-    privacy_unit : "record" or PrivacyUnit, default="record"
-        Who is protected: one record. A :class:`PrivacyUnit` protects
-        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
-        ``fit(..., groups=...)``, or whether a record or person is there at all,
-        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
-        protects with half the epsilon, of which a small part is spent on the number.
-    max_weight : int, optional
-        The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
-        noise is calibrated to it, and the total weight is secret.
-    accountant : BudgetAccountant, optional
-        The ledger that every fit is charged to.
-    random_state : int, RandomState or None, default=None
-        None draws from the operating system's secure source. A seed makes the noise
-        reproducible, for tests and papers only.
 
     Attributes
     ----------

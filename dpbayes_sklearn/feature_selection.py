@@ -64,11 +64,8 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
     schema : Schema, optional
         Public domains by column name, and of the target, instead of all bounds and classes.
     privacy_unit : "record" or PrivacyUnit, default="record"
-        Who is protected: one record. A :class:`PrivacyUnit` protects
-        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
-        ``fit(..., groups=...)``, or whether a record or person is there at all,
-        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
-        protects with half the epsilon, of which a small part is spent on the number.
+        Who is protected: one record, all records of a person, or whether they are there at all.
+        See :class:`PrivacyUnit`.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None

@@ -108,11 +108,8 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         Public domains by column name, instead of ``bounds_X``; also for text columns. Its target,
         an :class:`Interval`, stands for ``bounds_y``.
     privacy_unit : "record" or PrivacyUnit, default="record"
-        Who is protected: one record. A :class:`PrivacyUnit` protects
-        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
-        ``fit(..., groups=...)``, or whether a record or person is there at all,
-        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
-        protects with half the epsilon, of which a small part is spent on the number.
+        Who is protected: one record, all records of a person, or whether they are there at all.
+        See :class:`PrivacyUnit`.
     max_weight : int, optional
         The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
         noise is calibrated to it, and the total weight is secret.

@@ -278,9 +278,8 @@ class GammaExponential(SumsEstimator):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget of one fit, for all columns together. ``float("inf")`` gives the exact
-        posterior.
+    epsilon, privacy_unit, accountant, random_state
+        As in :class:`NormalMean`.
     mechanism : {"laplace", "sampler"} or Mechanism, default="laplace"
         Noise on the sums, or draws from tempered posteriors on a public grid, as in
         Dimitrakakis et al. (2014), which need far more records. Draws have scales between the
@@ -297,31 +296,15 @@ class GammaExponential(SumsEstimator):
     prior : tuple (shape, rate), optional
         By default the shape 1, and a rate for which the scale of the data is about an eighth of
         the largest distance from the location.
-    privacy_unit : "record" or PrivacyUnit, default="record"
-        Who is protected: one record, or all records of a person,
-        ``PrivacyUnit("person", max_records=4)``, who are told by ``fit(..., groups=...)``. The
-        number of records is public.
-    accountant : BudgetAccountant, optional
-        The ledger that every fit is charged to.
-    random_state : int, RandomState or None, default=None
-        None draws from the operating system's secure source; seeds are for tests and papers.
 
     Attributes
     ----------
-    posterior_ : SumsPosterior
-        With ``mean()``, ``variance()``, ``credible_interval()``, ``pdf()``, ``sample()``, and the
-        ``draws`` of a sampler.
-    guarantee_ : PrivacyGuarantee
-    schema_ : Schema
-        The bounds of the columns.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    posterior_, guarantee_, schema_, n_features_in_, feature_names_in_
+        As in :class:`NormalMean`.
 
     Notes
     -----
-    **Privacy.** Every ``fit`` spends ``epsilon``; neighbours have the same number of records and
-    differ in one, unless ``privacy_unit`` says otherwise. With declared bounds no value makes a
-    fit fail. :meth:`protection` says how much better records are protected that are close.
+    **Privacy.** As for :class:`NormalMean`.
 
     Examples
     --------

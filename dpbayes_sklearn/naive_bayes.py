@@ -69,12 +69,8 @@ class BayesianNaiveBayes(DiscreteClassifier):
     schema : Schema, optional
         Public domains by column name, instead of ``bounds``; also for text columns.
     privacy_unit : "record", "feature" or PrivacyUnit, default="record"
-        Who is protected: one record, or one feature value of it (its label is then
-        not protected). A :class:`PrivacyUnit` protects all
-        records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
-        ``fit(..., groups=...)``, or whether a record or person is there at all,
-        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
-        protects with half the epsilon, of which a small part is spent on the number.
+        Who is protected: one record, one feature value of it (not its label), all records of a
+        person, or whether they are there at all. See :class:`PrivacyUnit`.
     max_weight : int, optional
         The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
         noise is calibrated to it, and the total weight is secret.

@@ -215,11 +215,8 @@ def learn_schema(
         m records together: m times as many). Delta should be far below one over the number of
         records.
     privacy_unit : "record" or PrivacyUnit, default="record"
-        Who is protected: one record. A :class:`PrivacyUnit` protects
-        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
-        ``fit(..., groups=...)``, or whether a record or person is there at all,
-        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
-        protects with half the epsilon, of which a small part is spent on the number.
+        Who is protected: one record, all records of a person, or whether they are there at all.
+        See :class:`PrivacyUnit`.
     groups : array-like of shape (n_samples,), optional
         If a person is the privacy unit: whose record it is.
     accountant : BudgetAccountant, optional

@@ -43,11 +43,8 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
         Public bounds of the columns, numbers or one entry per column, if something is known: the
         quantiles are looked for between them only.
     privacy_unit : "record" or PrivacyUnit, default="record"
-        Who is protected: one record. A :class:`PrivacyUnit` protects
-        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
-        ``fit(..., groups=...)``, or whether a record or person is there at all,
-        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
-        protects with half the epsilon, of which a small part is spent on the number.
+        Who is protected: one record, all records of a person, or whether they are there at all.
+        See :class:`PrivacyUnit`.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -58,15 +55,12 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
     data_min_, data_max_ : ndarray of shape (n_features,)
         The private quantiles, the ends of the range of each column.
     guarantee_ : PrivacyGuarantee
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     Notes
     -----
-    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` says who is
-    protected. Nothing needs to be
-    declared, and no value makes a fit fail: a missing value, or one that is no number, counts in no
-    quantile and is mapped to the middle. Dates are seconds since 1970.
+    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` says who is protected. Nothing
+    needs to be declared, and no value makes a fit fail: a missing value, or one that is no number,
+    counts in no quantile and is mapped to the middle. Dates are seconds since 1970.
 
     Examples
     --------
@@ -135,16 +129,7 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
         return np.asarray(np.clip(low + shares * (high - low), low, high))
 
     def inverse_transform(self, X: Any) -> FloatArray:
-        """Return numbers of the columns' own units; what was clipped stays clipped.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples, n_features)
-        """
+        """Return numbers of the columns' own units; what was clipped stays clipped."""
         low, high = self.feature_range
         shares = (self._inverse_input(X) - low) / (high - low)
         return np.asarray(self.data_min_ + shares * (self.data_max_ - self.data_min_))
@@ -179,33 +164,18 @@ class PrivateStandardScaler(ColumnwiseTransformer):
         median and spread.
     clip : float, default=3.0
         What is returned lies between ``-clip`` and ``clip``: the public domain of the output.
-    bounds : tuple (low, high), optional
-        Public bounds of the columns, numbers or one entry per column, if something is known.
-    privacy_unit : "record" or PrivacyUnit, default="record"
-        Who is protected: one record. A :class:`PrivacyUnit` protects
-        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
-        ``fit(..., groups=...)``, or whether a record or person is there at all,
-        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
-        protects with half the epsilon, of which a small part is spent on the number.
-    accountant : BudgetAccountant, optional
-        The ledger that every fit is charged to.
-    random_state : int, RandomState or None, default=None
-        None draws from the operating system's secure source; seeds are for tests and papers.
+    bounds, privacy_unit, accountant, random_state
+        As in :class:`PrivateMinMaxScaler`.
 
     Attributes
     ----------
     center_, scale_ : ndarray of shape (n_features,)
         The private median and spread of each column; a spread of 0 becomes 1.
     guarantee_ : PrivacyGuarantee
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     Notes
     -----
-    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` says who is
-    protected. Nothing needs to be
-    declared, and no value makes a fit fail: a missing value, or one that is no number, counts in no
-    quantile and is mapped to 0. Dates are seconds since 1970.
+    **Privacy.** As for :class:`PrivateMinMaxScaler`; a missing value is mapped to 0.
 
     Examples
     --------
@@ -251,16 +221,7 @@ class PrivateStandardScaler(ColumnwiseTransformer):
         return np.where(np.isnan(scaled), 0.0, scaled)
 
     def inverse_transform(self, X: Any) -> FloatArray:
-        """Return numbers of the columns' own units; what was clipped stays clipped.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples, n_features)
-        """
+        """Return numbers of the columns' own units; what was clipped stays clipped."""
         return np.asarray(self.center_ + self._inverse_input(X) * self.scale_)
 
 
@@ -284,18 +245,8 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
     epsilon : float, default=1.0
         Privacy budget of one fit, shared equally by the columns. ``float("inf")`` gives exact
         quantiles.
-    bounds : tuple (low, high), optional
-        Public bounds of the columns, numbers or one entry per column, if something is known.
-    privacy_unit : "record" or PrivacyUnit, default="record"
-        Who is protected: one record. A :class:`PrivacyUnit` protects
-        all records of a person, ``PrivacyUnit("person", max_records=4)``, who are told by
-        ``fit(..., groups=...)``, or whether a record or person is there at all,
-        ``neighbours="add_remove"``: the number of records is then secret, and the same noise
-        protects with half the epsilon, of which a small part is spent on the number.
-    accountant : BudgetAccountant, optional
-        The ledger that every fit is charged to.
-    random_state : int, RandomState or None, default=None
-        None draws from the operating system's secure source; seeds are for tests and papers.
+    bounds, privacy_unit, accountant, random_state
+        As in :class:`PrivateMinMaxScaler`.
 
     Attributes
     ----------
@@ -304,15 +255,10 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         edges are not above it.
     n_bins_ : ndarray of shape (n_features,)
     guarantee_ : PrivacyGuarantee
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     Notes
     -----
-    **Privacy.** Every ``fit`` spends ``epsilon``; ``privacy_unit`` says who is
-    protected. Nothing needs to be
-    declared, and no value makes a fit fail: a missing value, or one that is no number, counts in no
-    quantile and has the code ``n_bins // 2``. Dates are seconds since 1970.
+    **Privacy.** As for :class:`PrivateMinMaxScaler`; a missing value has the code ``n_bins // 2``.
 
     Examples
     --------
@@ -409,17 +355,7 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         return tags
 
     def inverse_transform(self, X: Any) -> FloatArray:
-        """Return the middle of each code's bin; outer bins are taken as wide as their neighbours.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Codes.
-
-        Returns
-        -------
-        array of shape (n_samples, n_features)
-        """
+        """Return the middle of each code's bin; outer bins are taken as wide as their neighbours."""
         codes = np.nan_to_num(self._inverse_input(X))
         numbers = np.empty(codes.shape)
         for j, edges in enumerate(self.bin_edges_):

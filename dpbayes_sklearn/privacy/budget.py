@@ -37,7 +37,8 @@ class PrivacyUnit:
         choose.
     neighbours : {"replace", "add_remove"}, default="replace"
         Whether the records are replaced by as many others, so that the number of records is
-        public, or added or removed, so that it is secret.
+        public, or added or removed, so that it is secret: the same noise then protects with half
+        the epsilon, of which a small part is spent on the number.
     by_construction : bool, default=False
         For a person: True states that nobody has more than ``max_records`` rows in any table that
         is fitted, so that ``groups`` may be left out. The guarantee then rests on it.
