@@ -355,7 +355,7 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         return tags
 
     def inverse_transform(self, X: Any) -> FloatArray:
-        """Return the middle of each code's bin; outer bins are taken as wide as their neighbours."""
+        """Return the middle of each code's bin; outer bins are as wide as their neighbours."""
         codes = np.nan_to_num(self._inverse_input(X))
         numbers = np.empty(codes.shape)
         for j, edges in enumerate(self.bin_edges_):

@@ -28,23 +28,22 @@ _MOST_OF_ONE_HASH = 1000
 
 
 class NotTheForm(ValueError):
-    """Raised where JSON is not what was expected; ``where`` is the place, ``what`` the rule."""
-
-    def __init__(self, where: str, what: str) -> None:
-        super().__init__(f"{where} {what}")
-        self.where, self.what = where, what
+    """Raised where JSON is not what was expected: the place and the rule."""
 
 
-def _refuse(where: str, what: str) -> NoReturn:
-    raise NotTheForm(where, what) from None
+def refuse(where: str, what: str) -> NoReturn:
+    """Raise the error of a place in a JSON text."""
+    raise NotTheForm(f"{where} {what}") from None
 
 
-def read_fields(json: Any, names: Iterable[str], where: str) -> Mapping[str, Any]:
+def read_fields(json: Any, names: Iterable[str], where: str) -> dict[str, Any]:
     """Return a JSON object that has these fields, no fewer and no more."""
     if not isinstance(json, dict):
-        _refuse(where, "must be an object")
-    if set(json) != {*names}:
-        _refuse(where, f"must have the fields {', '.join(names)} and no others")
+        refuse(where, "must be an object")
+    if missing := {*names} - set(json):
+        refuse(where, f"lacks {', '.join(sorted(missing))}")
+    if len(json) > len({*names}):
+        refuse(where, "has an unknown field")
     return json
 
 
@@ -60,18 +59,18 @@ def read_interval(json: Any, where: str) -> Interval:
     given = read_fields(json, ("low", "high", "bins", "dates", *optional), where)
     for name in ("low", "high"):
         if type(given[name]) is not float or not math.isfinite(given[name]):
-            _refuse(f"{where}.{name}", "must be a finite float")
+            refuse(f"{where}.{name}", "must be a finite float")
     bins = given["bins"]
     if bins is not None and not (type(bins) is int and 2 <= bins <= MOST_BINS):
-        _refuse(f"{where}.bins", f"must be null or an integer from 2 to {MOST_BINS}")
+        refuse(f"{where}.bins", f"must be null or an integer from 2 to {MOST_BINS}")
     if type(given["dates"]) is not bool:
-        _refuse(f"{where}.dates", "must be true or false")
+        refuse(f"{where}.dates", "must be true or false")
     edges = given.get("edges", [])
     floats = isinstance(edges, list) and all(type(edge) is float for edge in edges)
     if not floats or len(edges) >= MOST_BINS:
-        _refuse(f"{where}.edges", f"must be a list of fewer than {MOST_BINS} floats")
+        refuse(f"{where}.edges", f"must be a list of fewer than {MOST_BINS} floats")
     if type(given.get("missing", "middle")) not in (str, float):
-        _refuse(f"{where}.missing", "must be middle, indicator or a float")
+        refuse(f"{where}.missing", "must be middle, indicator or a float")
     return _made(Interval, given, where)
 
 
@@ -80,16 +79,15 @@ def read_categories(json: Any, where: str) -> Categories:
     given = read_fields(json, ("values", "unseen", "dtype"), where)
     values = given["values"]
     if not isinstance(values, list) or not values:
-        _refuse(f"{where}.values", "must be a list of at least 1")
+        refuse(f"{where}.values", "must be a list of at least 1")
     for i, value in enumerate(values):
         if not is_json_label(value):
-            _refuse(f"{where}.values[{i}]", "must be a string, boolean, number or null")
+            refuse(f"{where}.values[{i}]", "must be a string, boolean, number or null")
     if not is_json_label(given["unseen"]):
-        _refuse(f"{where}.unseen", "must be a string, boolean, number or null")
+        refuse(f"{where}.unseen", "must be a string, boolean, number or null")
     if not isinstance(given["dtype"], str | None):
-        _refuse(f"{where}.dtype", "must be a string or null")
-    if many_of_one_hash(values):
-        _refuse(f"{where}.values", "has too many values of one hash")
+        refuse(f"{where}.dtype", "must be a string or null")
+    refuse_same_hash(values, f"{where}.values")
     return _made(Categories, given, where)
 
 
@@ -97,12 +95,13 @@ def _made(domain: type[D], given: Mapping[str, Any], where: str) -> D:
     try:
         return domain(**given)
     except ValueError as error:
-        _refuse(where, f"is not valid ({error})")
+        refuse(where, f"is not valid ({error})")
 
 
-def many_of_one_hash(values: Iterable[Any]) -> bool:
-    """Tell whether values were made to have one hash: a set of them would take forever."""
-    return max(Counter(map(hash, values)).values(), default=0) > _MOST_OF_ONE_HASH
+def refuse_same_hash(values: Iterable[Any], where: str) -> None:
+    """Refuse values made to have one hash: a set of them would take forever."""
+    if max(Counter(map(hash, values)).values(), default=0) > _MOST_OF_ONE_HASH:
+        refuse(where, "has too many values of one hash")
 
 
 @dataclass(frozen=True, init=False)
@@ -275,7 +274,7 @@ class Schema:
         more = [*["guarantee"] * learned, *["missing_target"] * missing]
         given = read_fields(fields, ("columns", "target", *more), where)
         if not isinstance(given["columns"], dict):
-            raise NotTheForm(f"{where}.columns", "must be an object")
+            refuse(f"{where}.columns", "must be an object")
         columns = {n: read_domain(d, f"{where}.columns.{n}") for n, d in given["columns"].items()}
         target = given["target"]
         domain = None if target is None else read_domain(target, f"{where}.target")

@@ -1,6 +1,6 @@
 """Ways to write one kind of value as JSON and to read it back, checked.
 
-Every codec reads only what it would have written itself, and raises a ValueError that says where
+Every codec reads only what it would have written itself, and raises an error that says where
 something else stands.
 """
 
@@ -8,39 +8,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.schema.schema import many_of_one_hash
+from dpbayes_sklearn.schema.schema import read_fields, refuse
 
 # How a fraction is written: its length is limited before it is computed with.
 _FRACTION = re.compile(r"-?[0-9]{1,400}/[1-9][0-9]{0,400}", re.ASCII)
-
-
-def refuse(where: str, what: str) -> NoReturn:
-    """Raise the error of a text that is not in the form."""
-    raise ValueError(f"The text is not a released model: {where} {what}.") from None
-
-
-def only_fields(json: Any, names: set[str], where: str) -> dict[str, Any]:
-    """Return a JSON object that has these fields, no fewer and no more."""
-    if not isinstance(json, dict):
-        refuse(where, "must be an object")
-    if missing := names - set(json):
-        refuse(where, f"lacks {', '.join(sorted(missing))}")
-    if set(json) - names:
-        refuse(where, "has an unknown field")
-    return json
-
-
-def refuse_same_hash(values: Iterable[Any], where: str) -> None:
-    """Refuse values made to have one hash: a set of them would take forever."""
-    if many_of_one_hash(values):
-        refuse(where, "has too many values of one hash")
 
 
 class Codec(NamedTuple):
@@ -144,7 +122,7 @@ def record(
         return {name: part.encode(getattr(value, name)) for name, part in parts.items()}
 
     def decode(json: Any, where: str) -> Any:
-        given = only_fields(json, set(parts), where)
+        given = read_fields(json, set(parts), where)
         read = {name: part.decode(given[name], f"{where}.{name}") for name, part in parts.items()}
         try:
             value = make(**read)
@@ -188,7 +166,7 @@ def _array_of(dtype: str, fits: Callable[[Any], bool]) -> Codec:
         return {**layout(array), "data": in_memory(array).tolist()}
 
     def decode(json: Any, where: str) -> npt.NDArray[Any]:
-        given = only_fields(json, {"shape", "axes", "data"}, where)
+        given = read_fields(json, {"shape", "axes", "data"}, where)
         numbers = given["data"]
         if not isinstance(numbers, list) or not all(map(fits, numbers)):
             refuse(f"{where}.data", f"must be a list of {dtype}")

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ from dpbayes_sklearn.counts.network import LearnedParents
 from dpbayes_sklearn.mechanisms import Mechanism, mechanism_class
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval, Schema
+from dpbayes_sklearn.schema.schema import NotTheForm, read_fields, refuse, refuse_same_hash
 from dpbayes_sklearn.serialization.codecs import (
     TEXT,
     Codec,
@@ -30,11 +32,8 @@ from dpbayes_sklearn.serialization.codecs import (
     laid_out,
     layout,
     many,
-    only_fields,
     optional,
     rational,
-    refuse,
-    refuse_same_hash,
 )
 from dpbayes_sklearn.serialization.models import CATEGORIES, GUARANTEE, INTERVAL, SCHEMA
 
@@ -89,10 +88,22 @@ def _guarantee(model: Any) -> dict[str, Any]:
 
 def read_model(cls: type[Model], text: str) -> Model:
     """Return the estimator of class ``cls`` that a text describes."""
-    try:
+    with _a_released_model():
         return _read(cls, _document(text))
+
+
+@contextmanager
+def _a_released_model() -> Iterator[None]:
+    """Let an error say that the text is none."""
+    try:
+        yield
+    except NotTheForm as error:
+        fault = str(error)
     except RecursionError:
-        refuse("it", "is nested too deeply")
+        fault = "it is nested too deeply"
+    else:
+        return
+    raise ValueError(f"The text is not a released model: {fault}.")
 
 
 def _read(cls: type[Model], document: dict[str, Any]) -> Model:
@@ -100,12 +111,12 @@ def _read(cls: type[Model], document: dict[str, Any]) -> Model:
         refuse("estimator", f"must be {cls.__name__}")
     model: Model = cls()
     wanted = set(model.get_params(deep=False)) - _SECRET
-    given = only_fields(document["parameters"], wanted, "parameters")
+    given = read_fields(document["parameters"], wanted, "parameters")
     model.set_params(
         **{name: _decoded(value, f"parameters.{name}") for name, value in given.items()}
     )
     codecs = {**_FEATURE_FIELDS, **cls._exported}
-    state = only_fields(document["fitted"], set(codecs), "fitted")
+    state = read_fields(document["fitted"], set(codecs), "fitted")
     read = {name: codec.decode(state[name], f"fitted.{name}") for name, codec in codecs.items()}
     _restore(model, read)
     if document["guarantee"] != _guarantee(model):
@@ -134,11 +145,9 @@ def _restore(model: Any, read: dict[str, Any]) -> None:
 
 def estimator_name(text: str) -> str:
     """Return the name of the estimator that a text describes; nothing is made by that name."""
-    try:
+    with _a_released_model():
         name = _document(text)["estimator"]
-    except RecursionError:
-        refuse("it", "is nested too deeply")
-    return name if isinstance(name, str) else refuse("estimator", "must be a string")
+        return name if isinstance(name, str) else refuse("estimator", "must be a string")
 
 
 def _document(text: str) -> dict[str, Any]:
@@ -155,7 +164,7 @@ def _document(text: str) -> dict[str, Any]:
     if type(document.get("version")) is not int or document["version"] != VERSION:
         refuse("version", f"must be {VERSION}; another release of this library may read it")
     fields = {"format", "version", "estimator", "guarantee", "parameters", "fitted"}
-    return only_fields(document, fields, "it")
+    return read_fields(document, fields, "it")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -242,7 +251,7 @@ def _read_float(json: Any, where: str) -> float:
 
 
 def _read_array(json: Any, where: str) -> Any:
-    given = only_fields(json, {"dtype", "shape", "axes", "data"}, where)
+    given = read_fields(json, {"dtype", "shape", "axes", "data"}, where)
     plain = isinstance(given["dtype"], str) and given["dtype"] in _DTYPES
     if not plain or not isinstance(given["data"], list):
         refuse(where, "must be an array of a plain dtype")
@@ -286,7 +295,7 @@ def _read_dict(json: Any, where: str) -> Any:
 
 
 def _read_learned_parents(json: Any, where: str) -> LearnedParents:
-    given = only_fields(json, {"parents", "guarantee"}, where)
+    given = read_fields(json, {"parents", "guarantee"}, where)
     parents = _decoded(given["parents"], f"{where}.parents")
     if not isinstance(parents, dict):
         refuse(f"{where}.parents", "must be a dict")
@@ -296,7 +305,7 @@ def _read_learned_parents(json: Any, where: str) -> LearnedParents:
 
 
 def _read_unit(json: Any, where: str) -> PrivacyUnit:
-    given = only_fields(json, {field.name for field in fields(PrivacyUnit)}, where)
+    given = read_fields(json, {field.name for field in fields(PrivacyUnit)}, where)
     try:
         return PrivacyUnit(given.pop("name"), **given)
     except (TypeError, ValueError):
@@ -304,11 +313,11 @@ def _read_unit(json: Any, where: str) -> PrivacyUnit:
 
 
 def _read_mechanism(json: Any, where: str) -> Mechanism:
-    given = only_fields(json, {"name", "options"}, where)
+    given = read_fields(json, {"name", "options"}, where)
     cls = mechanism_class(given["name"]) if isinstance(given["name"], str) else None
     if cls is None:
         refuse(where, "must be a mechanism of this library")
-    options = only_fields(given["options"], set(cls().get_params(deep=False)), f"{where}.options")
+    options = read_fields(given["options"], set(cls().get_params(deep=False)), f"{where}.options")
     return cls(**{name: _decoded(o, f"{where}.{name}") for name, o in options.items()})
 
 

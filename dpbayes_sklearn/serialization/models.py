@@ -28,7 +28,7 @@ from dpbayes_sklearn.regression.mode import CoefficientDraws
 from dpbayes_sklearn.regression.posterior import GaussianPosterior
 from dpbayes_sklearn.regression.slopes import Slopes
 from dpbayes_sklearn.schema import Categories, Interval, Schema
-from dpbayes_sklearn.schema.schema import NotTheForm, read_categories, read_interval
+from dpbayes_sklearn.schema.schema import read_categories, read_interval, refuse
 from dpbayes_sklearn.serialization.codecs import (
     BOOLEAN,
     FLOATS,
@@ -42,7 +42,6 @@ from dpbayes_sklearn.serialization.codecs import (
     rational,
     real,
     record,
-    refuse,
     text_among,
 )
 from dpbayes_sklearn.sums.posterior import SumsPosterior
@@ -183,21 +182,9 @@ _CHARACTERS = _of_fields(
 )
 
 
-def _public(write: Callable[[Any], dict[str, Any]], read: Callable[[Any, str], Any]) -> Codec:
-    """Return the codec of a schema or a domain, in the form that it writes and checks itself."""
-
-    def decode(json: Any, where: str) -> Any:
-        try:
-            return read(json, where)
-        except NotTheForm as error:
-            refuse(error.where, error.what)
-
-    return Codec(write, decode)
-
-
-INTERVAL = _public(Interval.to_dict, read_interval)
-CATEGORIES = _public(Categories.to_dict, read_categories)
-SCHEMA = _public(Schema.to_dict, Schema.from_dict)
+INTERVAL = Codec(Interval.to_dict, read_interval)
+CATEGORIES = Codec(Categories.to_dict, read_categories)
+SCHEMA = Codec(Schema.to_dict, Schema.from_dict)
 
 
 def _wrong_promise(guarantee: PrivacyGuarantee) -> str | None:

@@ -163,7 +163,7 @@ def test_other_things_are_not_exported(value):
     ids=str,
 )
 def test_other_forms_are_refused(content):
-    with pytest.raises(ValueError, match="not a released model: x"):
+    with pytest.raises(ValueError, match=r"^x"):
         PARAMETER.decode(content, "x")
 
 
