@@ -1,14 +1,9 @@
-"""Columns that their own containers convert: one cell must not change how others are read.
+"""What containers convert: one cell, label or missing value must not change how others are read.
 
 A container that makes a list of a column stops at a cell that has no form in Python. Dask makes
-texts of a partition of objects, which it is if one of its values is missing.
-
-Neighbours in every container, as features, as labels and as one column.
-
-The categories are integers above 2^53, which a conversion to floats would mix up, and one value of
-one record becomes missing: whatever else changes, changes for everybody.
-
-Labels of one person in all forms that containers give them, and objects that are no labels.
+texts of a partition of objects, which it is if one of its values is missing. Categories are
+integers above 2^53, which a conversion to floats would mix up, and one value of one record becomes
+missing: whatever else changes, changes for everybody.
 """
 
 from __future__ import annotations
@@ -117,7 +112,7 @@ def cells_of_columns() -> list[Case]:
 
 def _others(name: str) -> Iterator[str]:
     plain, odd = (COLUMNS[name](each) for each in (False, True))
-    for read in (one_column, lambda column: Table(_framed(column)).column(0)):
+    for read in (one_column, lambda column: Table(column.to_frame()).column(0)):
         try:
             same = _listed(read(plain)) == _listed(read(odd))
         except Exception as error:
@@ -130,10 +125,6 @@ def _others(name: str) -> Iterator[str]:
 def _listed(cells: Any) -> list[tuple[type, str]]:
     """Return all cells but the odd one, with their types."""
     return [(type(cell), repr(cell)) for i, cell in enumerate(cells) if i != ODD]
-
-
-def _framed(column: Any) -> Any:
-    return column.to_frame()
 
 
 def _values(name: str) -> Any:
@@ -152,17 +143,8 @@ def _values(name: str) -> Any:
     }[name]()
 
 
-DECLARED = (
-    "booleans",
-    "integers",
-    "floats",
-    "single floats",
-    "dates",
-    "dates in a zone",
-    "durations",
-    "nullable integers",
-    "categories",
-)
+DECLARED = ("booleans", "integers", "floats", "single floats", "dates", "dates in a zone")
+DECLARED += ("durations", "nullable integers", "categories")
 """What a collection declares that holds a partition of objects."""
 EXTENSIONS = ("dates in a zone", "nullable integers", "categories")
 """Types of pandas, which dask's arrays do not declare; dask warns of it."""

@@ -1,6 +1,4 @@
-"""What is drawn: by the right law, from the given bytes and from nothing else, and no more told.
-
-What draws from a posterior cost, added up from the laws that were drawn from.
+"""What is drawn: by the right law, from the given bytes alone, and for the price of its law.
 
 The sampler's draws are charged with a zCDP, and with a delta only if they need it. Here both are
 compared with the laws that a fit drew from: exact Rényi divergences of draws from tables, and for
@@ -25,12 +23,8 @@ import numpy.typing as npt
 from scipy.special import comb, ndtr
 
 from benchmarks.audit._cases import Case, calls_of, cases_of
-from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BayesianNaiveBayes,
-    BudgetAccountant,
-    DirichletMultinomial,
-)
+from benchmarks.audit._models import RECORD, line, naive_bayes, person
+from dpbayes_sklearn import BudgetAccountant, DirichletMultinomial
 from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.audit.planting import planted
@@ -65,10 +59,11 @@ SIDES = tuple(
 )
 
 
-def _strays(what: str, hits: int, runs: int, chance: float) -> Iterator[str]:
-    spread = np.sqrt(max(runs * chance * (1 - chance), 1e-9))
-    if abs(hits - runs * chance) > SIGMAS * spread + 1:
-        yield f"{what}: {hits / runs:.4f} in place of {chance:.4f}"
+def _strays(what: str, hits: Any, chance: float) -> Iterator[str]:
+    """Compare how often something happens, in an array of truth values, with its probability."""
+    spread = np.sqrt(max(len(hits) * chance * (1 - chance), 1e-9))
+    if abs(hits.sum() - len(hits) * chance) > SIGMAS * spread + 1:
+        yield f"{what}: {hits.mean():.4f} in place of {chance:.4f}"
 
 
 def laws() -> Iterator[str]:
@@ -77,54 +72,42 @@ def laws() -> Iterator[str]:
     for scale in (Fraction(1, 2), Fraction(4)):
         z = discrete_laplace.discrete_laplace(scale, runs, source)
         for k in range(6):
-            chance = float(discrete_laplace_pmf(k, scale))
-            yield from _strays(f"P(Z={k})", int((z == k).sum()), runs, chance)
+            yield from _strays(f"P(Z={k})", z == k, float(discrete_laplace_pmf(k, scale)))
         for k in (2, 8, 20):
             chance = float(discrete_laplace_survival(k, scale))
-            yield from _strays(f"P(|Z|>={k})", int((abs(z) >= k).sum()), runs, chance)
+            yield from _strays(f"P(|Z|>={k})", abs(z) >= k, chance)
     for scale, reach in ((Fraction(2), 5), (Fraction(9), 3)):
         z = discrete_laplace.truncated_laplace(TruncatedLaplace(scale, reach), runs, source)
         weights = np.exp(-abs(np.arange(-reach, reach + 1)) / float(scale))
         for k, chance in enumerate(weights / weights.sum(), -reach):
-            yield from _strays(f"truncated P(Z={k})", int((z == k).sum()), runs, float(chance))
+            yield from _strays(f"truncated P(Z={k})", z == k, float(chance))
     pairs = box.zero_sum_laplace(Fraction(4), 2, runs // 4, source)[:, 0]
     for k in range(4):
-        chance = float(discrete_laplace_pmf(k, 2.0))
-        yield from _strays(f"zero-sum P(Z={k})", int((pairs == k).sum()), runs // 4, chance)
+        yield from _strays(f"zero-sum P(Z={k})", pairs == k, float(discrete_laplace_pmf(k, 2.0)))
     radii = abs(box.discrete_boxes(np.array([1, 1]), Fraction(6), 900, source)).max(axis=1)
     weights = np.array([r * 8 or 1 for r in range(400)]) * np.exp(-np.arange(400) / 6)
     for r in (3, 12, 24):
-        chance = float(weights[:r].sum() / weights.sum())
-        yield from _strays(f"box P(R<{r})", int((radii < r).sum()), 900, chance)
+        yield from _strays(f"box P(R<{r})", radii < r, float(weights[:r].sum() / weights.sum()))
     drawn = np.array([row for _, (row,) in rows.many_rows([4], Fraction(6), 1500, source)])
     norms, sizes = abs(drawn).sum(axis=1), np.arange(400.0)
     weights = (8 / 3 * sizes * (sizes**2 + 2) + (sizes == 0)) * np.exp(-sizes / 6)
     for r in (12, 24, 40):
-        chance = float(weights[:r].sum() / weights.sum())
-        yield from _strays(f"row P(R<{r})", int((norms < r).sum()), 1500, chance)
+        yield from _strays(f"row P(R<{r})", norms < r, float(weights[:r].sum() / weights.sum()))
     one_sign = 2 * comb(sizes + 3, 3) * np.exp(-sizes / 6)
     chance = float((one_sign.sum() - 1) / weights.sum())
-    hits = int((abs(drawn.sum(axis=1)) == norms).sum())
-    yield from _strays("row P(one sign)", hits, 1500, chance)
+    yield from _strays("row P(one sign)", abs(drawn.sum(axis=1)) == norms, chance)
     weights = finite.integer_weights(np.log([1, 2, 5]))
     chosen = finite.finite_draw(np.tile(weights, (runs // 4, 1)), source)
     for j, weight in enumerate((1, 2, 5)):
-        yield from _strays(f"choice {j}", int((chosen == j).sum()), runs // 4, weight / 8)
-
-    yield from _gaussians(source)
-    yield from _carried()
-
-
-def _gaussians(source: Any) -> Iterator[str]:
-    """Compare draws of discrete Gaussian noise, and of a Gaussian in a ball, with their laws."""
-    drawn = gaussian.discrete_gaussian(Fraction(9), 20_000, source)
+        yield from _strays(f"choice {j}", chosen == j, weight / 8)
+    normal = gaussian.discrete_gaussian(Fraction(9), 20_000, source)
     law = np.exp(-(np.arange(-60, 61) ** 2) / 18)
     for k in (0, 3, 6):
-        chance = float(law[60 + k] / law.sum())
-        yield from _strays(f"Gaussian P(Z={k})", int((drawn == k).sum()), 20_000, chance)
+        yield from _strays(f"Gaussian P(Z={k})", normal == k, float(law[60 + k] / law.sum()))
     inside = gaussian.ball_gaussian(np.eye(1), np.zeros(1), 3.0, 2_000, source)[:, 0]
     chance = float((ndtr(1) - ndtr(-1)) / (ndtr(3) - ndtr(-3)))
-    yield from _strays("ball P(|w|<1)", int((abs(inside) < 1).sum()), 2_000, chance)
+    yield from _strays("ball P(|w|<1)", abs(inside) < 1, chance)
+    yield from _carried()
 
 
 def _carried() -> Iterator[str]:
@@ -165,15 +148,11 @@ def origins() -> Iterator[str]:
     """See that the noise is a function of the system's bytes and of nothing else."""
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 2, (50, 2)), rng.integers(0, 2, 50)
-    common: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1], "n_bins": 2}
     models: list[Any] = [
-        BayesianNaiveBayes(0.2, delta=1e-3, mechanism=m, **common)
+        naive_bayes(0.2, delta=1e-3, mechanism=m)
         for m in ("laplace", Laplace(noise="joint"), "fourier", "sampler", "map", "gaussian")
     ]
-    models += [
-        BayesianLinearRegression(0.2, bounds_X=(0, 1), bounds_y=(0, 1), mechanism=m)
-        for m in ("laplace", "sampler")
-    ]
+    models += [line(0.2, mechanism=m) for m in ("laplace", "sampler")]
     models += [
         DirichletMultinomial(0.2, categories=3, mechanism=m) for m in ("geometric", "exponential")
     ]
@@ -184,7 +163,7 @@ def origins() -> Iterator[str]:
             yield f"{type(model).__name__}, {model.mechanism}: noise from elsewhere"
         if np.array_equal(same, other):
             yield f"{type(model).__name__}, {model.mechanism}: noise that repeats"
-    yield from _batches(common, X, y)
+    yield from _batches(X, y)
 
 
 _KEYS = ((1, 7), (1, 8), (2, 7))  # Seeds of the system's bytes and of all other generators.
@@ -197,9 +176,9 @@ def _numbers(model: Any, data: Any, key: int, seed: int) -> npt.NDArray[np.float
         return fitted_numbers(model.fit(*data))
 
 
-def _batches(common: dict[str, Any], X: Any, y: Any) -> Iterator[str]:
+def _batches(X: Any, y: Any) -> Iterator[str]:
     """See that batches with one seed have noise of their own."""
-    model = BayesianNaiveBayes(0.2, random_state=3, **common)
+    model = naive_bayes(0.2, random_state=3)
     one = model.partial_fit(X, y).posterior_.released.tables
     both = model.partial_fit(X, y).posterior_.released.tables
     if all(np.array_equal(2 * a, b) for a, b in zip(one, both, strict=True)):
@@ -212,11 +191,7 @@ RNG = np.random.default_rng(0)
 BITS = np.tile([[0, 0, 0, 0], [1, 1, 1, 1]], (RECORDS // 2, 1))
 CLASSES = np.repeat([0, 1], RECORDS // 2)
 NUMBERS = RNG.uniform(0, 1, (RECORDS, 2))
-PEOPLE = {
-    "record": {},
-    "two records": {"privacy_unit": PrivacyUnit("person", max_records=2, by_construction=True)},
-    "four records": {"privacy_unit": PrivacyUnit("person", max_records=4, by_construction=True)},
-}
+PEOPLE = {"record": RECORD, "two records": person(2), "four records": person(4)}
 TINY = 1 + 1e-9  # Allowance for rounding of floats.
 
 
@@ -229,20 +204,23 @@ def _draws_of_tables() -> Iterator[str]:
     """Flip all features of the records of one person, in balanced tables, at two points a split."""
     for (people, unit), delta in product(PEOPLE.items(), (0, DELTA)):
         ledger = BudgetAccountant(delta=1)
-        model = BayesianNaiveBayes(
-            0.5, delta=delta, mechanism=Sampler(30, n_points=2), temperature=1, accountant=ledger,
-            bounds=(0, 1), classes=[0, 1], n_bins=2, **unit,
-        )  # fmt: skip
+        options = {"temperature": 1, "accountant": ledger, "privacy_unit": unit}
+        model = naive_bayes(0.5, delta=delta, mechanism=Sampler(30, n_points=2), **options)
         with calls_of(plans, "draw_tables") as drawn:
-            model.fit(BITS, CLASSES, groups=np.arange(RECORDS) if unit else None)
+            model.fit(BITS, CLASSES, groups=_own(unit))
         (_, log_law, _, n_draws, *_) = drawn[0].args
-        turned, half = PrivacyUnit.of(unit.get("privacy_unit", "record")).max_records, RECORDS // 4
+        turned, half = unit.max_records, RECORDS // 4
         exact = n_draws * sum(_turned_rho(log_law, node, half, turned) for node in range(4))
         (entry,) = ledger
         if exact > entry.rho:
             yield f"draws from tables, {people}: zCDP {exact:.4g}, charged {entry.rho:.4g}"
         if exact < 0.6 * entry.rho:
             yield f"draws from tables, {people}: only {exact:.4g} of {entry.rho:.4g} is seen"
+
+
+def _own(unit: PrivacyUnit) -> Any:
+    """Return labels by which every record is somebody's own."""
+    return np.arange(RECORDS) if unit.name == "person" else None
 
 
 def _turned_rho(log_law: Any, node: int, half: int, turned: int) -> float:
@@ -277,17 +255,14 @@ def _draws_of_coefficients() -> Iterator[str]:
     cases = product(PEOPLE.items(), (0, DELTA), ((0.5, False), (None, False), (0.5, True)))
     for (people, unit), delta, (bound, intercept) in cases:
         ledger = BudgetAccountant(delta=1)
-        model = BayesianLinearRegression(
-            0.5, delta=delta, mechanism=Sampler(30), coef_bound=bound, fit_intercept=intercept,
-            bounds_X=(0, 1), bounds_y=(0, 1), accountant=ledger, **unit,
-        )  # fmt: skip
+        options = {"coef_bound": bound, "fit_intercept": intercept, "privacy_unit": unit}
+        model = line(0.5, delta=delta, mechanism=Sampler(30), accountant=ledger, **options)
         with (
             calls_of(step_noise, "add_noise") as noises,
             calls_of(ball_draws, "released_mode") as modes,
             calls_of(ball_draws, "draw_coefficients") as draws,
         ):
-            groups = np.arange(RECORDS) if unit else None
-            model.fit(NUMBERS, NUMBERS.mean(axis=1), groups=groups)
+            model.fit(NUMBERS, NUMBERS.mean(axis=1), groups=_own(unit))
         others = [Fraction(call.args[3]) for call in (*noises, *modes)]
         statistics, prior, _, place, plan, _ = draws[0].args
         norm = math.sqrt(len(prior.design.features) + prior.design.intercept)
@@ -318,10 +293,8 @@ def _planned_once() -> Iterator[str]:
     """Compare the zCDP of a charge with that of its release, to the last digit."""
     for draws, epsilon in product((1, 30), (0.1, 1.0, 3.0)):
         ledger = BudgetAccountant(delta=1)
-        model = BayesianNaiveBayes(
-            epsilon, delta=DELTA, mechanism=Sampler(draws), accountant=ledger,
-            bounds=(0, 1), classes=[0, 1], n_bins=2,
-        ).fit(BITS[:, :2], CLASSES)  # fmt: skip
+        model = naive_bayes(epsilon, delta=DELTA, mechanism=Sampler(draws), accountant=ledger)
+        model.fit(BITS[:, :2], CLASSES)
         (entry,) = ledger
         if entry.rho != model.guarantee_.rho:
             yield f"charged zCDP {entry.rho!r}, released {model.guarantee_.rho!r}"

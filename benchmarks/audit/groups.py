@@ -1,8 +1,4 @@
-"""Labels of persons in every container, many times: whose records count does not depend on others.
-
-Each time one label goes missing, and the records that count of all other persons must stay.
-
-Labels of persons in every container: no label decides how another one is read.
+"""Labels of persons in every container: whose records count does not depend on others' labels.
 
 Labels are integers above 2^53, which a conversion to floats would mix up; one of them becomes
 missing, or something that no program expects. As many records of all other persons must count as
@@ -23,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from benchmarks.audit._cases import Case, Row
+from benchmarks.audit._cases import Case, Row, cases_of, silent
 from benchmarks.audit._converted import cells_of_columns, equal_labels
 from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.audit.fuzzing import CONTAINERS, MARK, OBJECTS, column_in, everything_said
@@ -40,13 +36,11 @@ def run(scale: float) -> Iterator[Row]:
     """Try every container with many orders of labels, then everything else once."""
     rounds = max(1, round(ROUNDS * scale))
     for name in GROUPS:
-        wrong = len([*container_of_groups(name, rounds, seed=1)])
-        what = f"groups, {name}: {rounds} neighbours"
-        yield Row(what, f"{wrong} findings", "0", not wrong)
+        found = container_of_groups(name, rounds, seed=1)
+        yield silent(f"groups, {name}: {rounds} neighbours", found)
     for case in groups_of_persons():
         if not case.name.startswith("groups: "):
-            wrong = len([*case.findings()])
-            yield Row(case.name, f"{wrong} findings", "0", not wrong)
+            yield silent(case.name, case.findings())
 
 
 PERSONS, EACH, MOST = 8, 3, 2
@@ -56,48 +50,23 @@ Labels = list[Any]
 Kept = npt.NDArray[np.intp]
 
 
-class _Unequal:
-    def __eq__(self, other: object) -> bool:
-        raise RuntimeError(MARK)
-
-    __hash__ = None  # type: ignore[assignment]
+def _refuses(*arguments: Any) -> Any:
+    raise RuntimeError(MARK)
 
 
-class _Textless:
-    def __str__(self) -> str:
-        raise RuntimeError(MARK)
-
-    __repr__ = __str__
+def _odd(name: str, *bases: type, **parts: Any) -> Any:
+    """Return a class whose objects raise, with a mark, whatever these parts are asked."""
+    return type(name, bases, parts)
 
 
-class _Untrue:
-    def __eq__(self, other: object) -> Any:
-        return self
-
-    def __bool__(self) -> bool:
-        raise RuntimeError(MARK)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class _Classless:
-    @property
-    def __class__(self) -> Any:
-        raise RuntimeError(MARK)
-
-
-class _Formatless(str):
-    def __format__(self, form: str) -> str:
-        raise RuntimeError(MARK)
-
-
+ITSELF = {"__eq__": lambda self, other: self, "__hash__": None}
 ODD_LABELS: tuple[Any, ...] = (
     *OBJECTS,
-    _Unequal(),
-    _Textless(),
-    _Untrue(),
-    _Classless(),
-    _Formatless(MARK),
+    _odd("Unequal", __eq__=_refuses, __hash__=None)(),
+    _odd("Textless", __str__=_refuses, __repr__=_refuses)(),
+    _odd("Untrue", __bool__=_refuses, **ITSELF)(),
+    _odd("Classless", __class__=property(_refuses))(),
+    _odd("Formatless", str, __format__=_refuses)(MARK),
     int(MARK) * 10**5000,
 )
 """Labels that no program expects; some raise whatever they are asked, and say why."""
@@ -159,11 +128,8 @@ def groups_of_persons() -> list[Case]:
     """Return every container of labels, odd labels, records elsewhere, lists of rows, and cells."""
     return [
         *(Case(f"groups: {name}", partial(container_of_groups, name)) for name in GROUPS),
-        Case("odd labels", _odd_labels),
-        Case("records on a cluster", _on_a_cluster),
-        Case("targets in other blocks", _targets_in_other_blocks),
-        Case("lists of rows", _lists_of_rows),
-        Case("long rows", _long_rows),
+        *cases_of(_odd_labels, _records_on_a_cluster, _targets_in_other_blocks),
+        *cases_of(_lists_of_rows, _long_rows),
         *cells_of_columns(),
         *equal_labels(),
     ]
@@ -207,15 +173,11 @@ def _found(
         if max(map(people.count, people), default=0) > MOST or which.max() > 1:
             yield "more records of a person count than are protected"
     (place,) = [i for i in range(N) if labels[i] is not changed[i]]
-    counts = [_of_each(which, labels) for which in kept]  # which of them, chance decides
+    everybody = np.array(labels, object)
+    counts = [Counter(np.repeat(everybody, which).tolist()) for which in kept]  # which, by chance
     others = {*labels} - {labels[place], *lost}
     if moved := sum(abs(counts[0][person] - counts[1][person]) for person in others):
         yield f"one label moved {moved} records of others"
-
-
-def _of_each(kept: Kept, labels: Labels) -> Counter[Any]:
-    """Return how many records of each person count."""
-    return Counter(np.repeat(np.array(labels, object), kept).tolist())
 
 
 def _kept(records: Any, groups: Any) -> Kept:
@@ -239,7 +201,7 @@ def _elsewhere() -> PartitionedRecords:
     return PartitionedRecords.read(PartitionedTable(X), y)
 
 
-def _on_a_cluster() -> Iterator[str]:
+def _records_on_a_cluster() -> Iterator[str]:
     rng = np.random.default_rng(0)
     labels = _labels(rng)
     changed = [None, *labels[1:]]

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.audit._cases import Row
-from dpbayes_sklearn import BayesianLinearRegression, mechanisms
+from benchmarks.audit._models import line
+from dpbayes_sklearn import mechanisms
 from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.categories.candidates import Candidates
@@ -184,16 +185,11 @@ def coefficients(scale: float) -> Iterator[Row]:
             released(mechanism, statistics, prior, BUDGET, noise)
         yield row(f"coefficients, {mechanism.name()}", noise.values, noise.off)
     X, y = np.zeros((20, 1)), np.zeros(20)
-    silent = [
-        name
-        for name, bound in (("sampler", None), ("map", 1.0))
-        if REAL_ARITHMETIC
-        not in BayesianLinearRegression(
-            mechanism=name, coef_bound=bound, bounds_X=(0, 1), bounds_y=(0, 1)
-        )
-        .fit(X, y)
-        .guarantee_.conditions
+    models = [
+        line(mechanism=name, coef_bound=bound) for name, bound in (("sampler", None), ("map", 1))
     ]
+    conditions = [model.fit(X, y).guarantee_.conditions for model in models]
+    silent = [said for said in conditions if REAL_ARITHMETIC not in said]
     what = "regression draws say that they assume real arithmetic"
     yield Row(what, f"{len(silent)} silent", "0", not silent)
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.audit._cases import Row
+from benchmarks.audit._models import ADDED, RECORD
 from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit._parts import ModeSearch, lost
 from dpbayes_sklearn.audit._steps import Added, Mode, StepLaw
@@ -33,7 +34,6 @@ from dpbayes_sklearn.logistic.release import CurvaturePlan, LogisticDrawPlan, Lo
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.gram import GramMatrix
@@ -43,9 +43,6 @@ from dpbayes_sklearn.schema import Categories, Interval
 RUNS = {"noise": 400_000, "draws": 1_000_000, "modes": 20_000}
 LEAST = {"noise": 20_000, "draws": 60_000, "modes": 2_500}  # enough to see half the noise
 GAUSSIAN = Fraction(1), Fraction(1, 100)  # epsilon and delta
-
-
-ADDED = PrivacyUnit("record", neighbours="add_remove")
 
 
 class Worst(NamedTuple):

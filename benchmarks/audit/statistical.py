@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.base import clone
 
 from benchmarks.audit._cases import Row
+from benchmarks.audit._models import ADDED, FEATURE, RECORD, person
 from benchmarks.audit._parts import Neighbourhood, claims, recordings
 from benchmarks.audit.parts import sessions
 from dpbayes_sklearn._presenting import progress
@@ -43,8 +44,6 @@ from dpbayes_sklearn.mechanisms import (
     Sampler,
 )
 from dpbayes_sklearn.privacy import Budget, exact
-from dpbayes_sklearn.privacy.budget import FEATURE as VALUE
-from dpbayes_sklearn.privacy.budget import RECORD as ONE
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts
 
@@ -56,58 +55,41 @@ SESSIONS = 200_000
 
 
 class Trial(NamedTuple):
-    """What is released, how, and what share of the claim all runs must show.
-
-    Attributes
-    ----------
-    what : str
-    mechanism : Mechanism
-    sides : tuple
-        The statistics of two neighbouring data sets.
-    prior : object
-    share : float
-        0 where the worst case is too rare an event.
-    part : float
-        Of all runs: samplers that are slow, or events that are frequent, do with fewer.
-    epsilon : float
-    unit : PrivacyUnit
-    delta : float
-        Of Gaussian noise, large enough for its event to be seen.
-    """
+    """What is released, how, and what share of the claim all runs must show."""
 
     what: str
     mechanism: Mechanism
-    sides: tuple[Any, Any]
+    sides: tuple[Any, Any]  # statistics of two neighbouring data sets
     prior: Any
-    share: float = 0.0
-    part: float = 1.0
+    share: float = 0.0  # 0 where the worst case is too rare an event
+    part: float = 1.0  # of all runs: slow samplers and frequent events do with fewer
     epsilon: float = 1.0
-    unit: PrivacyUnit = ONE
-    delta: float = 0.0
+    unit: PrivacyUnit = RECORD
+    delta: float = 0.0  # of Gaussian noise, large enough for its event to be seen
 
 
-def network_of(sizes: tuple[int, ...], *records: tuple[int, ...]) -> tuple[Any, DirichletPrior]:
-    """Return naive Bayes on some records, of which the last one is replaced by the one before."""
-    network = Network.star(sizes[:-1], sizes[-1])
-    *others, one, other = records
-    sides = []
-    for record in (one, other):
-        codes = np.array([*others, record], np.uint8)
-        sides.append(CountTables.count(network, [(codes[:, :-1], codes[:, -1].astype(np.intp))]))
-    return tuple(sides), DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
+Records = tuple[tuple[int, ...], ...]
 
 
-def with_and_without(
-    sizes: tuple[int, ...], *records: tuple[int, ...], gone: int
-) -> tuple[Any, DirichletPrior]:
-    """Return naive Bayes on some records, and without the last ones; 5 were released before."""
-    network, size = Network.star(sizes[:-1], sizes[-1]), Facts(5, ())
-    sides = []
-    for some in (records, records[:-gone]):
+def network_of(sizes: tuple[int, ...], *sides: Records, n: int = 0) -> tuple[Any, DirichletPrior]:
+    """Return naive Bayes on either list of records, of which ``n`` were released before."""
+    network, counted = Network.star(sizes[:-1], sizes[-1]), []
+    for some in sides:
         codes = np.array(some, np.uint8)
-        counts = CountTables.count(network, [(codes[:, :-1], codes[:, -1].astype(np.intp))])
-        sides.append(Known(counts, size))
-    return tuple(sides), DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
+        tables = CountTables.count(network, [(codes[:, :-1], codes[:, -1].astype(np.intp))])
+        counted.append(Known(tables, Facts(n, ())) if n else tables)
+    return tuple(counted), DirichletPrior(network, tuple(np.ones(k) for k in network.sizes))
+
+
+def replaced(sizes: tuple[int, ...], *records: tuple[int, ...]) -> tuple[Any, DirichletPrior]:
+    """Return naive Bayes on some records, of which the last one is replaced by the one before."""
+    *others, one, other = records
+    return network_of(sizes, (*others, one), (*others, other))
+
+
+def with_and_without(sizes: tuple[int, ...], *records: tuple[int, ...], gone: int) -> Any:
+    """Return naive Bayes on some records, and without the last ones; 5 were released before."""
+    return network_of(sizes, records, records[:-gone], n=5)
 
 
 def variable_of(*counts: int) -> tuple[Any, SimplexPrior]:
@@ -119,19 +101,17 @@ def variable_of(*counts: int) -> tuple[Any, SimplexPrior]:
 
 
 # features of two and three values and three classes; Boolean features; where draws tell most
-MIXED = network_of((2, 3, 3), (0, 1, 2), (1, 2, 0), (0, 0, 0), (1, 2, 2))
+MIXED = replaced((2, 3, 3), (0, 1, 2), (1, 2, 0), (0, 0, 0), (1, 2, 2))
 # (products of features and class move if the features change and the class does not)
-BOOLEAN = network_of((2, 2, 2), (0, 1, 0), (1, 0, 1), (0, 0, 0), (1, 1, 0))
-RECORD = network_of((2, 2, 3), (1, 1, 2), (0, 0, 2), (1, 1, 1))
-FEATURE = network_of((2, 2, 3), (0, 0, 0), (0, 0, 0), (1, 0, 0))
+BOOLEAN = replaced((2, 2, 2), (0, 1, 0), (1, 0, 1), (0, 0, 0), (1, 1, 0))
+POINTS = replaced((2, 2, 3), (1, 1, 2), (0, 0, 2), (1, 1, 1))
+ONE_VALUE = replaced((2, 2, 3), (0, 0, 0), (0, 0, 0), (1, 0, 0))
 THREE, TWO = variable_of(3, 2, 4), variable_of(0, 12)
 # one record, or both of a person, there or not; both of a person replaced by two others
-ADDED = with_and_without((2, 3, 3), (0, 1, 2), (1, 2, 0), (1, 2, 2), gone=1)
+COMES = with_and_without((2, 3, 3), (0, 1, 2), (1, 2, 0), (1, 2, 2), gone=1)
 THERE = with_and_without((2, 3, 3), (0, 1, 2), (1, 2, 2), (1, 2, 2), gone=2)
 PERSON = variable_of(3, 2, 4)[0][0], SimplexCounts(np.array([5, 0, 4]))
-RECORD_ADDED = PrivacyUnit("record", neighbours="add_remove")
-PERSON_ADDED = PrivacyUnit("person", max_records=2, by_construction=True, neighbours="add_remove")
-PERSON_REPLACED = PrivacyUnit("person", max_records=2, by_construction=True)
+PERSON_ADDED, PERSON_REPLACED = person(neighbours="add_remove"), person()
 
 CASES: tuple[Trial, ...] = (
     Trial("naive Bayes", Laplace(noise="independent"), *MIXED, 0.8),
@@ -140,12 +120,12 @@ CASES: tuple[Trial, ...] = (
     Trial("naive Bayes", Fourier(), *BOOLEAN, 0.8, epsilon=2.0),
     Trial("naive Bayes, joint noise", Fourier(noise="joint"), *BOOLEAN, 0.9),
     Trial("naive Bayes, joint noise, three classes", Fourier(noise="joint"), *MIXED, 0.9),
-    Trial("naive Bayes, 2 points", Sampler(n_points=2), *RECORD, 0.5),
-    Trial("naive Bayes, a feature", Sampler(), *FEATURE, 0.7, 0.2, unit=VALUE),
-    Trial("naive Bayes, 2 points", MAP(n_points=2), *RECORD, 0.5, epsilon=2.0),
-    Trial("naive Bayes, a feature", MAP(n_points=33), *FEATURE, 0.7, 0.5, unit=VALUE),
+    Trial("naive Bayes, 2 points", Sampler(n_points=2), *POINTS, 0.5),
+    Trial("naive Bayes, a feature", Sampler(), *ONE_VALUE, 0.7, 0.2, unit=FEATURE),
+    Trial("naive Bayes, 2 points", MAP(n_points=2), *POINTS, 0.5, epsilon=2.0),
+    Trial("naive Bayes, a feature", MAP(n_points=33), *ONE_VALUE, 0.7, 0.5, unit=FEATURE),
     Trial("naive Bayes", Gaussian(), *MIXED, 0.9, delta=0.01),
-    Trial("naive Bayes, a feature", Gaussian(), *FEATURE, 0.9, unit=VALUE, delta=0.01),
+    Trial("naive Bayes, a feature", Gaussian(), *ONE_VALUE, 0.9, unit=FEATURE, delta=0.01),
     Trial("one variable", Gaussian(), *THREE, 0.9, delta=0.01),
     Trial("one variable", Laplace(), *THREE, 0.9),
     Trial("one variable", LaplaceImproved(), *THREE, 0.9),
@@ -156,7 +136,7 @@ CASES: tuple[Trial, ...] = (
     *(
         Trial(f"naive Bayes, {what}", mechanism, *sides, share, part, unit=unit)
         for what, sides, unit in (
-            ("a record added", ADDED, RECORD_ADDED),
+            ("a record added", COMES, ADDED),
             ("a person added", THERE, PERSON_ADDED),
         )
         for mechanism, share, part in (
@@ -210,7 +190,7 @@ def run(scale: float) -> Iterator[Row]:
     for world in sessions(queries=2, epsilon=0.5):
         if "Bayesian" not in world.name and not world.unit.size_is_secret:
             yield from _session(world, max(LEAST, int(SESSIONS * scale)))
-    for unit in (RECORD_ADDED, PERSON_ADDED, PERSON_REPLACED):
+    for unit in (ADDED, PERSON_ADDED, PERSON_REPLACED):
         yield from _choice_of_a_column(unit, max(LEAST_CHOICES, int(CHOICES * scale)))
 
 

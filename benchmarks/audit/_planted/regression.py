@@ -168,6 +168,12 @@ FAULTS.rows(PARTS, {
     "The noise of a mode hides one of the two roundings":
         at("regression.mode.plan_mode",
            changed(jitter=lambda jitter: replace(jitter, scale=jitter.scale / 16)), MAP),
+    "The plan of a mode follows from the exact number of records, though that is secret":
+        at("regression.moments.Moments.n_bound", lambda _, self: self.records.n,
+           "regression, map, record, add_remove"),
+    "A record that comes is thought to change the gradient of a mode half as far":
+        at("regression.mode.plan_mode", changed(gradient_noise=_halved),
+           "regression, map, record, add_remove"),
     "The ridge of a mode hides one record of a person":
         at("regression.mode.least_ridge",
            lambda real, squares, e, unit: real(squares, e * unit.max_records, unit),
