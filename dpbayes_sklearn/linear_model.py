@@ -28,10 +28,9 @@ from dpbayes_sklearn.base.published import (
 from dpbayes_sklearn.base.remarks import ScoreMixin
 from dpbayes_sklearn.base.spending import DELTA, once
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator
-from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import domain_from_data
-from dpbayes_sklearn.data.records import LocalRecords, Records, Table, answer_in_threads
+from dpbayes_sklearn.data.records import LocalRecords, Records, Table
 from dpbayes_sklearn.logistic_regression import BayesianLogisticRegression
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
@@ -309,12 +308,8 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
             Only if ``return_std``.
         """
         check_is_fitted(self)
-        table = self._read_rows(X)
         answer = partial(means_and_deviations if return_std else means, self._released)
-        if isinstance(table, PartitionedTable):
-            predicted = rowwise(answer, table, np.empty((0, 2) if return_std else 0))
-        else:
-            predicted = answer_in_threads(answer, table)
+        predicted = self._by_row(X, answer, np.empty((0, 2) if return_std else 0))
         return (predicted[:, 0], predicted[:, 1]) if return_std else predicted
 
     @property
@@ -332,21 +327,10 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
 
         For every draw, coefficients are drawn from the released posterior, and then a residual for
         every row. Post-processing, at no further privacy cost.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-        n_draws : int, default=100
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        ndarray of shape (n_draws, n_samples)
+        They are an array of shape (n_draws, n_samples).
         """
         check_is_fitted(self)
-        rng, table = draws_generator(n_draws, random_state), self._read_rows(X)
-        if isinstance(table, PartitionedTable):
-            raise TypeError("Records in memory are required: pass X.compute().")
+        rng, table = draws_generator(n_draws, random_state), self._rows_in_memory(X)
         posterior = self.posterior_
         drawn = posterior.sample(rng, n_draws)
         targets = rng.normal(0, math.sqrt(posterior.noise_variance), (n_draws, table.n_rows))
@@ -382,9 +366,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         True
         """
         check_is_fitted(self)
-        table, design = self._read_rows(X), self._design
-        if isinstance(table, PartitionedTable):
-            raise TypeError("contributions needs records in memory: pass X.compute().")
+        table, design = self._rows_in_memory(X), self._design
         constant, slopes = self._in_units_of_target()
         values = np.empty((table.n_rows, len(design.domains)))
         for rows, x in design.chunks(table):

@@ -26,10 +26,9 @@ from dpbayes_sklearn.base.published import (
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_naive_bayes
 from dpbayes_sklearn.base.spending import DELTA, once
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator, classes_declared
-from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import classes_from_data
-from dpbayes_sklearn.data.records import Records, answer_in_threads
+from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.logistic.blocks import Blocks, WeightCodes
 from dpbayes_sklearn.logistic.posterior import (
     LogisticPosterior,
@@ -289,39 +288,28 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the log odds of the second class for every row."""
-        check_is_fitted(self)
-        log_odds: FloatArray = self._of_log_odds(X, np.asarray, np.empty(0))
-        return log_odds
+        return self._of_log_odds(X, np.asarray, np.empty(0))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the more probable class of every row."""
         check_is_fitted(self)
-        predicted: npt.NDArray[Any] = self._of_log_odds(
-            X, partial(more_probable, self.classes_), self.classes_[:0]
-        )
-        return predicted
+        return self._of_log_odds(X, partial(more_probable, self.classes_), self.classes_[:0])
 
     _predict_by_row = predict  # no row changes another, not even by rounding
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the log probability of both classes for every row."""
-        check_is_fitted(self)
-        both: FloatArray = self._of_log_odds(X, log_probabilities, np.empty((0, 2)))
-        return both
+        return self._of_log_odds(X, log_probabilities, np.empty((0, 2)))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of both classes for every row."""
-        check_is_fitted(self)
-        both: FloatArray = self._of_log_odds(X, probabilities, np.empty((0, 2)))
-        return both
+        return self._of_log_odds(X, probabilities, np.empty((0, 2)))
 
-    def _of_log_odds(self, X: Any, of: Any, like: npt.NDArray[Any]) -> Any:
+    def _of_log_odds(self, X: Any, of: Any, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return ``of`` the log odds of all rows; of a dask collection, a lazy dask array."""
-        table, blocks = self._read_rows(X), self._blocks(self.schema_)
-        answer = partial(answer_by_row, blocks, self.posterior_, of)
-        if isinstance(table, PartitionedTable):
-            return rowwise(answer, table, like)
-        return answer_in_threads(answer, table)
+        check_is_fitted(self)
+        blocks = self._blocks(self.schema_)
+        return self._by_row(X, partial(answer_by_row, blocks, self.posterior_, of), like)
 
     def sample_targets(
         self, X: Any, n_draws: int = 100, random_state: int | np.random.RandomState | None = None
@@ -331,16 +319,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
         For every draw, parameters are drawn from the released posterior, and then a class for every
         row. If neither a curvature nor draws were released, nothing tells how parameters vary, and
         all draws have those of predictions. Post-processing, at no further privacy cost.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-        n_draws : int, default=100
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        ndarray of shape (n_draws, n_samples)
+        They are an array of shape (n_draws, n_samples).
         """
         check_is_fitted(self)
         rng, codes = draws_generator(n_draws, random_state), self._codes(X)
@@ -358,10 +337,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
     def _codes(self, X: Any) -> WeightCodes:
         """Return the codes of all rows of X, which are in memory."""
-        table = self._read_rows(X)
-        if isinstance(table, PartitionedTable):
-            raise TypeError("Records in memory are required: pass X.compute().")
-        return self._blocks(self.schema_).encode(table)
+        return self._blocks(self.schema_).encode(self._rows_in_memory(X))
 
     def coefficients(self, level: float = 0.95) -> OddsTable:
         """Return effects on the log odds of the second class, their intervals and odds ratios.

@@ -42,11 +42,10 @@ from dpbayes_sklearn.counts.predict import (
 )
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.counts.temperature import LabelledCounts, LossRecords, sizes_of_shares
-from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.encoder import Encoder, SparseCodes
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import classes_from_data
-from dpbayes_sklearn.data.records import Records, Table, answer_in_threads
+from dpbayes_sklearn.data.records import Records, Table
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.release import Facts, Release
@@ -299,49 +298,40 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
     def _of_joint(
         self, X: Any, of: RowFunction, like: npt.NDArray[Any], *, tempered: bool = True
-    ) -> Any:
+    ) -> npt.NDArray[Any]:
         """Return ``of`` log p(x, c) for all rows; of a dask collection, a lazy dask array."""
+        check_is_fitted(self)
         posterior = self.posterior_ if tempered else self.posterior_.untempered
-        table = self._read_rows(X)
         encoder = Encoder([*self.schema_.columns.values()])
-        answer = partial(answer_by_row, posterior, encoder, of, like)
-        if isinstance(table, PartitionedTable):
-            return rowwise(answer, table, like)
-        return answer_in_threads(answer, table)
+        return self._by_row(X, partial(answer_by_row, posterior, encoder, of, like), like)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of every row."""
         check_is_fitted(self)
-        predicted: npt.NDArray[Any] = self._of_joint(
-            X, partial(most_probable, self.classes_), self.classes_[:0]
-        )
-        return predicted
+        return self._of_joint(X, partial(most_probable, self.classes_), self.classes_[:0])
 
     _predict_by_row = predict  # no row changes another, not even by rounding
 
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
         """Return ln p(x, c) of every row x and class c, with features believed by temperature."""
-        check_is_fitted(self)
-        joint: FloatArray = self._of_joint(X, np.asarray, np.empty((0, len(self.classes_))))
-        return joint
+        return self._of_joint(X, np.asarray, self._no_rows)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the log probability of every class for every row."""
-        check_is_fitted(self)
-        normalised: FloatArray = self._of_joint(X, log_proba, np.empty((0, len(self.classes_))))
-        return normalised
+        return self._of_joint(X, log_proba, self._no_rows)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of every class for every row."""
+        return self._of_joint(X, proba, self._no_rows)
+
+    @property
+    def _no_rows(self) -> FloatArray:
         check_is_fitted(self)
-        normalised: FloatArray = self._of_joint(X, proba, np.empty((0, len(self.classes_))))
-        return normalised
+        return np.empty((0, len(self.classes_)))
 
     def log_likelihood(self, X: Any) -> FloatArray:
         """Return log p(x) of every row, summed over the classes; of the plain model."""
-        check_is_fitted(self)
-        likelihood: FloatArray = self._of_joint(X, log_sum, np.empty(0), tempered=False)
-        return likelihood
+        return self._of_joint(X, log_sum, np.empty(0), tempered=False)
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
@@ -376,16 +366,7 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
         For every draw, tables are drawn from the released posterior, and then a class for every
         row: the spread between draws includes what the noise leaves open. Post-processing.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-        n_draws : int, default=100
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        ndarray of shape (n_draws, n_samples)
+        They are an array of shape (n_draws, n_samples).
         """
         check_is_fitted(self)
         rng, codes = draws_generator(n_draws, random_state), self._codes_of(X)
@@ -402,13 +383,10 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
 
     def _codes_of(self, X: Any) -> npt.NDArray[Any]:
         """Return the code of every cell, of records in memory."""
-        table = self._read_rows(X)
-        if isinstance(table, PartitionedTable):
-            raise TypeError("Records in memory are required: pass X.compute().")
         encoder = Encoder([*self.schema_.columns.values()])
         parts = [
             some.dense() if isinstance(some, SparseCodes) else some.copy()
-            for _, some in encoder.compact_chunks(table)
+            for _, some in encoder.compact_chunks(self._rows_in_memory(X))
         ]
         return np.concatenate(parts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from fractions import Fraction
 from functools import partial
@@ -18,6 +18,7 @@ from dpbayes_sklearn._presenting import remark
 from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.data.arrow import framed
+from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.persons import COUNTED, OWN_WEIGHTS, PROMISED
 from dpbayes_sklearn.data.reading import (
     check_kinds,
@@ -31,6 +32,7 @@ from dpbayes_sklearn.data.records import (
     SealedTable,
     Shard,
     Table,
+    answer_in_threads,
     is_frame,
     quiet_numpy,
 )
@@ -166,6 +168,20 @@ class SupervisedEstimator(PrivateEstimator):
         rows = framed(X, declared, declared if self._uses_codes else ())
         part = self._declared_part(rows, reset=False)
         return read_table(self, part, reset=False, declared=self._declares_columns)
+
+    def _by_row(
+        self, X: Any, answer: Callable[[Table], npt.NDArray[Any]], like: npt.NDArray[Any]
+    ) -> npt.NDArray[Any]:
+        """Return the answer for every row; of a dask collection, a lazy dask array."""
+        table = self._read_rows(X)
+        lazy = isinstance(table, PartitionedTable)
+        return rowwise(answer, table, like) if lazy else answer_in_threads(answer, table)
+
+    def _rows_in_memory(self, X: Any) -> Table:
+        table = self._read_rows(X)
+        if isinstance(table, PartitionedTable):
+            raise TypeError("Records in memory are required: pass X.compute().")
+        return table
 
     def _declared_part(self, X: Any, reset: bool) -> Any:
         """Return the columns of a frame that the schema declares, or that the model was fitted to.

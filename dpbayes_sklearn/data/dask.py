@@ -367,8 +367,8 @@ def _sum(answers: Sequence[Any]) -> Any:
 
 
 def rowwise(
-    function: Callable[[Table], npt.NDArray[Any]], table: PartitionedTable, like: npt.NDArray[Any]
-) -> Any:
+    function: Callable[[Table], npt.NDArray[Any]], table: Any, like: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
     """Return the lazy dask array of ``function`` of every partition.
 
     ``like`` is an array without rows that has the type and the columns of the result.
@@ -379,7 +379,8 @@ def rowwise(
         array.from_delayed(delayed(_apply)(once, partition), (size, *like.shape[1:]), meta=like)
         for partition, size in zip(table.partitions(), table.sizes(), strict=True)
     ]
-    return array.concatenate(answers, allow_unknown_chunksizes=True)
+    together: npt.NDArray[Any] = array.concatenate(answers, allow_unknown_chunksizes=True)
+    return together
 
 
 def _apply(function: Callable[[Table], npt.NDArray[Any]], partition: Any) -> npt.NDArray[Any]:

@@ -266,7 +266,9 @@ def _quietly(call: Callable[[P], R], part: P) -> R:
         return call(part)
 
 
-def answer_in_threads(answer: Callable[[Table], npt.NDArray[Any]], table: Table) -> Any:
+def answer_in_threads(
+    answer: Callable[[Table], npt.NDArray[Any]], table: Table
+) -> npt.NDArray[Any]:
     """Return the answer for every row, where the answer for a row needs no other row."""
     threads = threads_for(table.n_rows * table.n_columns)
     if threads == 1:
