@@ -380,6 +380,11 @@ class MAP(Mechanism):
 
     walks_splits: ClassVar[bool] = True
 
+    @property
+    def spends_delta(self) -> bool:
+        """True: a regression with many columns needs less noise with a delta."""
+        return True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "score": [StrOptions({"log_posterior", "posterior"})],
         "omega": [Range(Real, 0, 0.5, closed="neither")],

@@ -38,13 +38,13 @@ from dpbayes_sklearn import (
     Schema,
 )
 from dpbayes_sklearn.audit._parts import Part, Texts, covered, lost, together
-from dpbayes_sklearn.audit._steps import Placed
+from dpbayes_sklearn.audit._steps import PerturbedMinimum, Placed
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.columns import plans
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Laplace, Sampler
-from dpbayes_sklearn.noise import made_by
+from dpbayes_sklearn.noise import DiscreteGaussian, made_by
 from dpbayes_sklearn.preprocessing import scalers
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression.moments import GaussianBlock
@@ -172,8 +172,10 @@ def _worst(group: Sequence[Any], pairs: Sequence[tuple[int, int]], delta: float)
 
 
 def _lost(one: Any, other: Any, delta: float) -> Part:
-    """Return what a step loses; what is published of texts has all of the delta."""
-    if not isinstance(one, Texts):
+    """Return what a step loses; texts, and a mode with Gaussian noise, have all of the delta."""
+    mode = isinstance(one, PerturbedMinimum)
+    gaussian = mode and isinstance(one.plan.gradient_noise, DiscreteGaussian)
+    if not (isinstance(one, Texts) or gaussian):
         return lost(one, other)
     pure = one.loss_beyond(other, delta)
     return Part(pure, pure**2 / 2, delta)
@@ -240,7 +242,7 @@ NAN = float("nan")
 
 def worlds() -> list[Neighbourhood]:
     """Return all worlds in which nothing is forced."""
-    regressions = [*_regressions(), *_signs(), *_logistic()]
+    regressions = [*_regressions(), *_many_columns(), *_signs(), *_logistic()]
     return [*_counts(), *_deep(), *regressions, *_categories(), *_means(), *_preparation()]
 
 
@@ -352,6 +354,27 @@ def _regressions() -> Iterator[Neighbourhood]:
         )
         name = f"levels, {mechanism}, {'with' if constant else 'without'} a constant"
         yield Neighbourhood(name, model, others[columns].head(100), ends, RECORD, 0.7)
+
+
+def _many_columns() -> Iterator[Neighbourhood]:
+    """Yield modes of so many columns that their noise is Gaussian, if there is a delta."""
+    names, rng = [f"c{j}" for j in range(30)], np.random.default_rng(2)
+    columns = {name: Categories([*"pqrst"]) for name in names}
+    rows = rng.choice([*"pqrst"], (300, len(names))).tolist()
+    ends = [[letter] * len(names) for letter in "ppqt"]
+    linear = BayesianLinearRegression(mechanism="map", noise_variance=0.1)
+    for target, model, values in (
+        (Interval(-1, 1), linear, (1.0, -1.0, 0.0)),
+        (Categories([0, 1]), BayesianLogisticRegression(), (1, 0)),
+    ):
+        y = rng.choice(values, len(rows)).tolist()
+        others = pd.DataFrame(rows, columns=names).assign(y=y)
+        own = tuple((*row, values[i % len(values)]) for i, row in enumerate(ends))
+        wide = clone(model).set_params(delta=1e-6, schema=Schema(columns, target))
+        kind = "regression" if target.is_numeric else "logistic"
+        for unit in UNITS:
+            name = f"{kind}, many columns, {unit.label}"
+            yield Neighbourhood(name, wide, others, own, unit, 0.85)
 
 
 def _signs() -> Iterator[Neighbourhood]:

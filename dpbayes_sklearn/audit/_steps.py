@@ -33,6 +33,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import singledispatch
 from itertools import pairwise, product
 from typing import Any
 
@@ -44,7 +45,7 @@ from scipy.special import expit, log_ndtr, ndtr
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS
 from dpbayes_sklearn.logistic.mode import tilt_of
-from dpbayes_sklearn.noise import NoiseLaw
+from dpbayes_sklearn.noise import ClassRows, DiscreteGaussian, NoiseLaw, SupNorm
 from dpbayes_sklearn.regression.record_sums import coordinates
 
 _OUTWARD = 2.0**-44  # Differences of logarithms of 62-bit integers err by less than this.
@@ -235,21 +236,41 @@ class PerturbedMinimum(StepLaw):
 
     @property
     def _public(self) -> bytes:
-        return repr(self.plan._replace(ridge=self.plan.ridge.tolist())).encode()
+        parts = (part.tolist() if isinstance(part, np.ndarray) else part for part in self.plan)
+        return repr([*parts]).encode()
 
     def _loss(self, other: PerturbedMinimum) -> float:
+        return self.loss_beyond(other, 0.0)
+
+    def loss_beyond(self, other: PerturbedMinimum, delta: float) -> float:
+        """Return the epsilon that goes with delta, from above; infinite of Gaussian noise at 0."""
         if self._public != other._public:
             return math.inf
         mine, theirs = (Counter(map(tuple, own.records.tolist())) for own in (self, other))
         gone, come = ([*(a - b).elements()] for a, b in ((mine, theirs), (theirs, mine)))
         if not (gone or come):
             return 0.0
-        volume = max(self._volume(gone), self._volume(come))
-        return self._gradient_loss(gone, come) + volume + float(2 / self.plan.jitter.scale)
+        volume, search = max(map(self._volume, (gone, come))), float(2 / self.plan.jitter.scale)
+        corners = self._corners(gone, come)
+        if not isinstance(self.plan.gradient_noise, DiscreteGaussian):
+            return self._gradient_loss(corners) + volume + search
+        ratios = np.sqrt(-2 * self._exponents(corners))
+        left = delta * math.exp(-search / 2)
+        return _epsilon_of_shifts(ratios, len(gone + come), left) + volume + search
+
+    def _gradient_loss(self, corners: FloatArray) -> float:
+        """Return what pure noise of the gradient, in its cells, loses if it is shifted."""
+        law = self.plan.gradient_noise
+        cells = 2 * max(law.sizes) / float(law.scale) if isinstance(law, ClassRows) else 0.0
+        return float(-self._exponents(corners).min()) + cells
 
     @abstractmethod
-    def _gradient_loss(self, gone: list[Row], come: list[Row]) -> float:
-        """Return what the noise of the gradient loses between two lists of records."""
+    def _corners(self, gone: list[Row], come: list[Row]) -> FloatArray:
+        """Return the farthest shifts of the gradient between two lists of records, in rows."""
+
+    @abstractmethod
+    def _exponents(self, gradients: FloatArray) -> FloatArray:
+        """Return log densities of the noise at rows of gradients, up to a constant."""
 
     @abstractmethod
     def _volume(self, rows: list[Row]) -> float:
@@ -267,11 +288,20 @@ class PerturbedMinimum(StepLaw):
 class Mode(PerturbedMinimum):
     """That of a linear regression; ``records`` are (x, t), without a constant if none."""
 
-    def _gradient_loss(self, gone: list[Row], come: list[Row]) -> float:
-        moved = np.abs(np.array(gone + come)[:, :-1]).sum(axis=0) * self.plan.limit
-        return float(
-            self.plan.gradient_noise.privacy_loss(np.rint(moved * self.plan.grid).astype(np.int64))
-        )
+    def _corners(self, gone: list[Row], come: list[Row]) -> FloatArray:
+        x = np.array(gone + come)[:, :-1] * self.plan.limit / self.plan.grid
+        return np.asarray(np.array([*product((-1, 1), repeat=len(x))]) @ x)
+
+    def _exponents(self, gradients: FloatArray) -> FloatArray:
+        design, law = self.plan.design, self.plan.gradient_noise
+        first = int(design.intercept)
+        starts = np.flatnonzero(np.diff(design.column, prepend=-1)).tolist()
+        ends = [*starts[1:], design.width]
+        blocks = [
+            (slice(first + a, first + b), bool(design.single[a]))
+            for a, b in zip(starts, ends, strict=True)
+        ]
+        return exponent_of(law, gradients * self.plan.lattice, blocks, design.intercept)
 
     def _volume(self, rows: list[Row]) -> float:
         return sum(math.log1p((np.square(row[:-1]) / self.plan.ridge).sum()) for row in rows)
@@ -281,20 +311,80 @@ class Mode(PerturbedMinimum):
         plan, x = self.plan, self.records[:, :-1]
         limit = plan.limit / plan.grid
         descent = np.clip(self.records[:, -1] - x @ found, -limit, limit) @ x
-        gradient = plan.ridge * found - descent - noise / plan.grid**2
-        return float(np.linalg.norm(gradient) + math.sqrt(len(found)) / 2 / plan.grid**2)
+        drawn = np.split(noise, np.cumsum(plan.gradient_noise.sizes)[:-1])
+        gradient = plan.ridge * found - descent - plan.perturbation(*drawn)
+        return float(np.linalg.norm(gradient) + plan.inexact)
 
     def log_density(self, w: FloatArray) -> FloatArray:
         """Return the log of the density of the exact minimum at rows of coefficients."""
         x, h = self.records[:, :-1], self.plan.limit / self.plan.grid
         residuals = self.records[:, -1] - w @ x.T
         descent = np.clip(residuals, -h, h) @ x
-        norm = np.abs(self.plan.ridge * w - descent).max(axis=1) * self.plan.grid**2
+        exponents = self._exponents(self.plan.ridge * w - descent)
         inside = (np.abs(residuals) < h).astype(np.float64)
         curvature = np.einsum("rn,ni,nj->rij", inside, x, x) + np.diag(self.plan.ridge)
-        return np.asarray(
-            np.linalg.slogdet(curvature)[1] - norm / float(self.plan.gradient_noise.scale)
-        )
+        return np.asarray(np.linalg.slogdet(curvature)[1] + exponents)
+
+
+def _epsilon_of_shifts(ratios: FloatArray, records: int, delta: float) -> float:
+    """Return the epsilon that goes with delta if noise may be shifted to any of some corners.
+
+    By adding up the deltas of all corners, or by twice that of zCDP.
+    """
+    if not delta:
+        return math.inf
+    low, high = 0.0, 1e4
+
+    def beyond(epsilon: float) -> float:
+        return sum(gaussian_delta(float(mu), epsilon) for mu in ratios if mu > 0)
+
+    while high - low > 1e-9 * (1 + high):
+        middle = (low + high) / 2
+        low, high = (low, middle) if beyond(middle) <= delta else (middle, high)
+    order, rho = 1 + np.exp(np.linspace(-5, 15, 4001)), float(ratios.max()) ** 2 / 2
+    gap = np.log1p(-1 / order) - (np.log(delta / 2) + np.log(order)) / (order - 1)
+    return min(high, float((order * rho + gap).min())) if records > 2 else high
+
+
+@singledispatch
+def exponent_of(
+    law: Any, gradients: FloatArray, blocks: list[tuple[slice, bool]], constant: bool
+) -> FloatArray:
+    """Return log densities of noise at rows of gradients in steps, up to a constant.
+
+    Blocks are columns and whether they are a number or a sign; a constant comes first.
+    """
+    raise TypeError(f"No density is known for {type(law).__name__}.")
+
+
+@exponent_of.register
+def _(
+    law: SupNorm, gradients: FloatArray, blocks: list[tuple[slice, bool]], constant: bool
+) -> FloatArray:
+    return np.asarray(-np.abs(gradients).max(axis=1) / float(law.scale))
+
+
+@exponent_of.register
+def _(
+    law: ClassRows, gradients: FloatArray, blocks: list[tuple[slice, bool]], constant: bool
+) -> FloatArray:
+    entries = [np.abs(gradients[:, :1]).sum(axis=1)] * constant
+    norms = [*entries, *(np.abs(gradients[:, where]).sum(axis=1) for where, _ in blocks)]
+    return np.asarray(-np.max(norms, axis=0) / float(law.scale))
+
+
+@exponent_of.register
+def _(
+    law: DiscreteGaussian, gradients: FloatArray, blocks: list[tuple[slice, bool]], constant: bool
+) -> FloatArray:
+    total, parameters = np.zeros(len(gradients)), [float(each) for each in law.parameters]
+    for (where, single), parameter in zip(blocks, parameters, strict=False):
+        own = gradients[:, where]
+        squares = own**2 / 2 if single else (own - own.mean(axis=1, keepdims=True)) ** 2
+        total -= squares.sum(axis=1) / (2 * parameter)
+    sums = [gradients[:, where].sum(axis=1) for where, single in blocks if not single]
+    sums = [gradients[:, 0]] if constant else sums[:1]
+    return np.asarray(total - sum(np.square(own) for own in sums) / (2 * parameters[-1]))
 
 
 @dataclass(frozen=True)
@@ -394,18 +484,15 @@ def weighed_records(records: Any) -> FloatArray:
 class LogisticMode(PerturbedMinimum):
     """That of a logistic regression; ``records`` are (weights, label)."""
 
-    def _gradient_loss(self, gone: list[Row], come: list[Row]) -> float:
+    def _corners(self, gone: list[Row], come: list[Row]) -> FloatArray:
         signed = [(1, row) for row in gone] + [(-1, row) for row in come]
-        x = np.array([row[:-1] for _, row in signed]).T
         ends = [(0, sign * (1 if row[-1] == 0 else -1)) for sign, row in signed]
-        moved = max(self._norm(x @ np.array(corner)) for corner in product(*ends))
-        cells = 2 * max(self.plan.blocks.sizes) / self.plan.lattice
-        return float((moved + cells) * self.plan.lattice / self.plan.gradient_noise.scale)
+        return np.asarray(np.array([*product(*ends)]) @ np.array([row[:-1] for _, row in signed]))
 
-    def _norm(self, shift: FloatArray) -> float:
-        """Return the largest L1 norm of a block, or the size of the constant's entry."""
-        by_block = np.add.reduceat(np.abs(shift), [0, *self.plan.blocks.starts[:-1]])
-        return float(by_block.max())
+    def _exponents(self, gradients: FloatArray) -> FloatArray:
+        starts, law = self.plan.blocks.starts.tolist(), self.plan.gradient_noise
+        blocks = [(slice(a, b), False) for a, b in pairwise(starts)]
+        return exponent_of(law, gradients * self.plan.lattice, blocks, True)
 
     def _volume(self, rows: list[Row]) -> float:
         x = np.array(rows).reshape(len(rows), self.records.shape[1])[:, :-1]
@@ -424,11 +511,8 @@ class LogisticMode(PerturbedMinimum):
         noise = gradient @ blocks.basis.T
         for start, size in zip(blocks.starts, blocks.sizes, strict=False):
             noise[:, start : start + size] += gradient[:, :1] / size
-        norm = np.array([self._norm(each) for each in noise]) * self.plan.lattice
         curvature = np.einsum("rn,ni,nj->rij", q * (1 - q), x, x) + np.diag(ridge)
-        return np.asarray(
-            np.linalg.slogdet(curvature)[1] - norm / float(self.plan.gradient_noise.scale)
-        )
+        return np.asarray(np.linalg.slogdet(curvature)[1] + self._exponents(noise))
 
     def left(self, found: FloatArray, noise: IntArray) -> float:
         """Return the norm of the gradient at what was found, and how far the noise may be off."""

@@ -235,12 +235,14 @@ class SpendingEstimator(PublishedModel):
     def _check_budget(self, budget: Budget) -> None:
         """Refuse a fit that would exceed the ceiling before any data are read.
 
-        Where zCDP composes, the cost of a fit is known with its statistics, and checked then.
+        Where zCDP composes, the cost of a fit is known with its statistics, and checked then; so is
+        a delta that may turn out to be of no use.
         """
         ledger = self._ledger()
         if ledger is not None and not (ledger.delta and self._mechanism.knows_rho):
             cost = self._promised(budget)
-            ledger.check(cost.epsilon, cost.delta, unit=cost.unit)
+            delta = cost.delta if self._mechanism.needs_delta else Fraction(0)
+            ledger.check(cost.epsilon, delta, unit=cost.unit)
 
     def _check_together(self, share: Budget, costs: Sequence[Budget]) -> None:
         """Refuse a fit if the ceiling has no room for the number of records and the model.

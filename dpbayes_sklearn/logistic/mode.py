@@ -42,8 +42,10 @@ together :math:`\varepsilon_1 + \varepsilon_2`. ∎
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,8 +61,14 @@ from dpbayes_sklearn.logistic.records import (
     on_lattice,
     residual_error,
 )
-from dpbayes_sklearn.noise import ClassRows, Noise, SupNorm
-from dpbayes_sklearn.privacy.budget import PrivacyUnit
+from dpbayes_sklearn.noise import Noise, NoiseLaw, SupNorm
+from dpbayes_sklearn.noise.gradient import (
+    BlockShape,
+    GradientNoise,
+    least_gradient_noise,
+    search_delta,
+)
+from dpbayes_sklearn.privacy.budget import Exact, PrivacyUnit
 
 _VOLUME = Fraction(1, 4)  # The determinants cost at most this share of epsilon.
 _SEARCH = Fraction(1, 64)  # The noise that hides where the search ends gets this share.
@@ -69,7 +77,6 @@ _EXPECTED = Fraction(17, 20)  # The noise usually has this share of epsilon, whi
 # The ridge, in standard deviations of the noise, is 20 / sqrt(n epsilon / p) between these ends.
 _RIDGE, _LEAST_RIDGE, _MOST_RIDGE = 20.0, 0.5, 60.0
 _FINEST_NOISE = 40  # The noise's lattice has two to this power steps from 0 to 1.
-_NOISE_REACH = 256  # The norm of the noise is never seen this many scales beyond twice its mean.
 _FINEST = -30  # The finest lattice of what is released is two to this power.
 # The ridge is at least n over this, so that coefficients stay below 2^11.
 _RECORDS_PER_RIDGE = 2.0**20
@@ -94,10 +101,12 @@ class LogisticModePlan(NamedTuple):
     blocks : Blocks
     ridge : array of shape (parameters,)
         The diagonal of the regulariser.
-    gradient_noise : ClassRows
+    gradient_noise : NoiseLaw
         The noise b, in units of 1/lattice.
     lattice : int
         The L.
+    farthest : float
+        A norm that the noise does not reach.
     error : float
         The norm that the gradient may have at the end of the search, its rounding included.
     step : float
@@ -108,8 +117,9 @@ class LogisticModePlan(NamedTuple):
 
     blocks: Blocks
     ridge: FloatArray
-    gradient_noise: ClassRows
+    gradient_noise: NoiseLaw
     lattice: int
+    farthest: float
     error: float
     step: float
     jitter: SupNorm
@@ -117,47 +127,60 @@ class LogisticModePlan(NamedTuple):
     @property
     def noise(self) -> FloatArray:
         """Variance of the noise of every parameter's gradient; different ones are uncorrelated."""
-        return _variances(self.blocks, self.gradient_noise, self.lattice)
+        law, blocks = self.gradient_noise, len(self.blocks.sizes)
+        each = np.array([law.contrast_variance(j) for j in range(blocks)])
+        return self.blocks.per_parameter(each, law.variance(blocks)) / self.lattice**2
 
-
-def _variances(blocks: Blocks, gradient_noise: ClassRows, lattice: int) -> FloatArray:
-    each = np.array([gradient_noise.contrast_variance(j) for j in range(len(blocks.sizes))])
-    return blocks.per_parameter(each, gradient_noise.shared_row_variance) / lattice**2
+    @property
+    def needs_delta(self) -> bool:
+        """Whether the noise is Gaussian."""
+        return self.gradient_noise.independent
 
 
 def plan_mode(
-    blocks: Blocks, n: int, epsilon: Fraction, unit: PrivacyUnit, rho: float, prior: float | None
+    blocks: Blocks,
+    n: int,
+    epsilon: Fraction,
+    unit: PrivacyUnit,
+    rho: float,
+    prior: float | None,
+    delta: Exact = Fraction(0),
 ) -> LogisticModePlan:
-    """Choose ridge and noise; ``prior`` is the prior precision, None for the public rule."""
+    """Choose ridge and noise; ``prior`` is the prior precision, None for the public rule.
+
+    With a delta the noise is Gaussian where that has less variance.
+    """
     search = min(epsilon * _SEARCH, _MOST_SEARCH)
-    ridge, volume = _ridge(blocks, n, epsilon - search, unit, rho, prior)
-    gradient_noise, lattice = _gradient_noise(blocks, epsilon - search - volume, unit)
-    error = _reachable(
-        blocks, n, ridge, _slack(blocks, n, lattice, _farthest(gradient_noise, lattice))
-    )
+    noise_of = partial(_gradient_noise, blocks, delta=search_delta(delta, search), unit=unit)
+    ridge, volume = _ridge(blocks, n, epsilon - search, unit, rho, prior, noise_of)
+    law, lattice, _, farthest = noise_of(epsilon - search - volume)
+    error = _reachable(blocks, n, ridge, _slack(blocks, n, lattice, farthest))
     step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
     jitter = SupNorm.of((1,) * blocks.parameters, 2, search)
-    return LogisticModePlan(blocks, ridge, gradient_noise, lattice, error, step, jitter)
+    return LogisticModePlan(blocks, ridge, law, lattice, farthest, error, step, jitter)
 
 
-def _gradient_noise(blocks: Blocks, epsilon: Fraction, unit: PrivacyUnit) -> tuple[ClassRows, int]:
-    """Return the noise of gradients on the finest lattice that fits 64 bits, and that lattice."""
-    room = 2.0**50 * float(epsilon) / (unit.n_changed * (blocks.parameters + 1))
-    lattice = 2 ** min(_FINEST_NOISE, max(0, math.floor(math.log2(room))))
-    sensitivity = unit.n_changed * lattice + 2 * max(blocks.sizes)
-    return ClassRows.of(blocks.sizes, 1, sensitivity, epsilon), lattice
+def _gradient_noise(
+    blocks: Blocks, epsilon: Fraction, delta: Exact, unit: PrivacyUnit
+) -> GradientNoise:
+    """Return the noise of the gradient; the rarer a level, the more its noise matters."""
+    shape = BlockShape(blocks.sizes, tuple(map(Fraction, blocks.sizes)), signed=True)
+    return least_gradient_noise(shape, epsilon, delta, unit)
 
 
 def _ridge(
-    blocks: Blocks, n: int, epsilon: Fraction, unit: PrivacyUnit, rho: float, prior: float | None
+    blocks: Blocks,
+    n: int,
+    epsilon: Fraction,
+    unit: PrivacyUnit,
+    rho: float,
+    prior: float | None,
+    noise_of: Callable[[Fraction], GradientNoise],
 ) -> tuple[FloatArray, Fraction]:
     """Return the ridge of every parameter, and what the determinants cost with it."""
     if prior is None:
-        gradient_noise, lattice = _gradient_noise(blocks, epsilon * _EXPECTED, unit)
-        noise = (
-            np.array([math.sqrt(gradient_noise.variance(j)) for j in range(len(blocks.sizes))])
-            / lattice
-        )
+        law, lattice, *_ = noise_of(epsilon * _EXPECTED)
+        noise = np.array([math.sqrt(law.variance(j)) for j in range(len(blocks.sizes))]) / lattice
         each = noise * min(max(_RIDGE / math.sqrt(rho), _LEAST_RIDGE), _MOST_RIDGE)
     else:
         each = np.full(len(blocks.sizes), prior)
@@ -186,16 +209,6 @@ def _reachable(blocks: Blocks, n: int, ridge: FloatArray, slack: float) -> float
 def _slack(blocks: Blocks, n: int, lattice: int, farthest: float) -> float:
     r"""Return :math:`\eta`, all that is not exact about the gradient of so many records."""
     return _inexact(blocks, n) + _cell(blocks, lattice) + _rounding(blocks, n + farthest)
-
-
-def _farthest(gradient_noise: ClassRows, lattice: int) -> float:
-    r"""Return a norm that the noise does not reach.
-
-    In units of its scale the norm is Gamma(k) with k - 1 dimensions, and exceeds 2k + 256 with a
-    probability below :math:`e^{-200}`: by Chernoff, :math:`e^{-(k + 256) + k\ln(2 + 256/k)}`.
-    """
-    k = 2 + sum(size - 1 for size in gradient_noise.values)
-    return (2 * k + _NOISE_REACH) * float(gradient_noise.scale) / lattice
 
 
 def _rounding(blocks: Blocks, largest: float) -> float:
@@ -236,7 +249,7 @@ class LogisticLoss:
     plan: LogisticModePlan
 
     @property
-    def gradient_noise(self) -> ClassRows:
+    def gradient_noise(self) -> NoiseLaw:
         """Noise of the gradient, in units of 1/lattice."""
         return self.plan.gradient_noise
 
@@ -252,8 +265,7 @@ class LogisticLoss:
 
     def minimum(self, *noise: npt.NDArray[Any]) -> FloatArray:
         """Return the mode, tilted by the noise of every block and of the constant."""
-        plan = self.plan
-        farthest = _farthest(plan.gradient_noise, plan.lattice)
+        plan, farthest = self.plan, self.plan.farthest
         if max(float(np.abs(each).sum()) for each in noise) > farthest * plan.lattice:
             raise RuntimeError("The source of random bytes cannot be used for noise.")
         slack = _slack(plan.blocks, self.records.records.n, plan.lattice, farthest)

@@ -390,6 +390,7 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
         look = Fraction(0) if self.look is None else _LOOK_SHARE * epsilon
         rest = epsilon - look - self.curvature
         draws = Fraction(0) if self.draws is None else _DRAWS_SHARE * rest
+        spends = "draws of the posterior" if draws else "perturbed mode"
         parts = {
             "perturbed mode": rest - draws,
             "draws of the posterior": draws,
@@ -397,7 +398,7 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
             "rough ranks of the numbers": look,
         }
         return tuple(
-            Step(what, Budget(e, self.cost.delta * (e is draws), unit))
+            Step(what, Budget(e, self.cost.delta * (what == spends), unit))
             for what, e in parts.items()
             if e
         )
@@ -454,9 +455,11 @@ def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budge
     most = facts.n_bound  # of a secret number of records: sums and searches must end for all
     if isinstance(mechanism, Sampler):
         return _with_draws(replace(whole, rho=rho, look=look), rest, budget.delta, mechanism)
-    mode = plan_mode(blocks, most, rest, unit, rho, prior.precision)
+    mode = plan_mode(blocks, most, rest, unit, rho, prior.precision, budget.delta)
     if curvature:
         CurvaturePlan.of(blocks, most, curvature, unit, largest_norm(blocks))
+    if mode.needs_delta:
+        whole = replace(whole, cost=budget._replace(rho=None))
     return replace(whole, rho=rho, look=look, mode=mode, curvature=curvature)
 
 

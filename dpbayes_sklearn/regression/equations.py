@@ -109,26 +109,29 @@ class FirstStage(NamedTuple):
         Of the target, on the scale of its bounds.
     products : array of shape (width + 1,), optional
         The :math:`\Lambda w` over n, with signs as they are: neither centred nor scaled.
-    missing, noise : float
-        Variances of their errors: of what is beyond the limit, and of u.
+    missing : float
+        Variance of their errors by what is beyond the limit.
+    noise : array of shape (width + 1,)
+        Variances of their errors by u.
     """
 
     coefficients: FloatArray
     variance: float
     products: FloatArray | None = None
     missing: float = 0.0
-    noise: float = 0.0
+    noise: FloatArray = np.zeros(1)
 
     def covariances(
         self, products: FloatArray, mean: FloatArray, signs: Windows
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return covariances with the residuals, and the error that each of them has by noise 1.
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return covariances with the residuals, and the variances of their two errors.
 
         ``mean`` is that of the coordinates in their windows.
         """
         mean = signs.centres + signs.halves * mean
         own = (products[1:] - mean * products[0]) / signs.halves
-        return own, (1 + mean**2) / signs.halves**2
+        missing = self.missing * (1 + mean**2) / signs.halves**2
+        return own, missing, (self.noise[1:] + mean**2 * self.noise[0]) / signs.halves**2
 
 
 @dataclass(frozen=True)
@@ -266,9 +269,9 @@ def centred(
         baseline = first.coefficients[1:] * windows.halves / half
         explainable = max(first.variance / half**2, total)
     if first is not None and first.products is not None:
-        own, by_noise = first.covariances(first.products, mean, windows.of_signs(design))
-        told = own, first.noise * by_noise
-        error_of_own = (first.missing + first.noise) * by_noise
+        signs = windows.of_signs(design)
+        own, missing, by_noise = first.covariances(first.products, mean, signs)
+        told, error_of_own = (own, by_noise), missing + by_noise
         kept = error_of_own / (error_of_own + cross_error)
         cross, cross_error = kept * cross + (1 - kept) * own, kept * cross_error
     covariance = contrasts.projection @ covariance @ contrasts.projection

@@ -6,19 +6,21 @@ minimum of
 
 .. math:: J(w) = \sum_i \rho(t_i - w^\top x_i) + \tfrac12 w^\top \Lambda w - u^\top w
 
-with noise u in the sup norm (Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta
-2012). It pays for d numbers, where a release of moments pays for all products of two; neither
-coefficients nor predictions need a bound.
+with noise u (Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta 2012). It pays for d
+numbers, where a release of moments pays for all products of two; neither coefficients nor
+predictions need a bound.
 
-**Claim.** If u has density :math:`\propto e^{-\|u\|_\infty/b}`, then w is private with
-:math:`\varepsilon_1 = mh/b + k \ln(1 + q)`, where m records come or go, k of them at most at a
-time (a replaced record goes, and another comes: m = 2, k = 1), and :math:`q = \max_x
-x^\top\Lambda^{-1}x`.
+**Claim.** If u has density :math:`\propto e^{-\|u\|/b}` in the norm whose unit ball is the hull of
+all :math:`\pm x`, then w is private with :math:`\varepsilon_1 = mh/b + k \ln(1 + q)`, where m
+records come or go, k of them at most at a time (a replaced record goes, and another comes: m = 2,
+k = 1), and :math:`q = \max_x x^\top\Lambda^{-1}x`. Without levels this is the sup norm; with
+levels, and for Gaussian noise, which needs a delta, see :mod:`dpbayes_sklearn.noise.gradient`.
 *Proof.* The minimum solves :math:`u = F(w) = \Lambda w - \sum_i x_i\psi(t_i - w^\top x_i)`. F is
 strongly monotone and Lipschitz, so it is one to one, and w has the density
 :math:`p(F(w))\,|\det DF(w)|` with :math:`DF = \Lambda + \sum_{|r_i|<h} x_ix_i^\top` almost
-everywhere. A record has :math:`|x_j| \le 1` and :math:`|\psi| \le h`, so neighbours differ in no
-entry of F(w) by more than mh: the first term. Both :math:`DF` are :math:`A + \sum xx^\top` over at
+everywhere (with levels, w lies where :math:`\Lambda w` is in the span of all x, as u is). A record
+has :math:`|\psi| \le h`, so F(w) of neighbours differ by at most mh in the norm: the first term.
+Both :math:`DF` are :math:`A + \sum xx^\top` over at
 most k records, with the same :math:`A \succeq \Lambda`, so each determinant lies between that of A
 and :math:`(1+q)^k` times it: the second. ∎
 
@@ -57,6 +59,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -67,8 +70,16 @@ from scipy.linalg import cho_factor, cho_solve
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.records import blas_for
-from dpbayes_sklearn.noise import Noise, SupNorm
-from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
+from dpbayes_sklearn.noise import Noise, NoiseLaw, SupNorm
+from dpbayes_sklearn.noise.gradient import (
+    BlockShape,
+    GradientNoise,
+    gaussian_noise,
+    in_hull,
+    least_gradient_noise,
+    search_delta,
+)
+from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design, Window, Windows
 from dpbayes_sklearn.regression.equations import EXPLAINED, Belief, FirstStage
 from dpbayes_sklearn.regression.location import Located, Location, located
@@ -91,6 +102,7 @@ LIMIT = Fraction(1, 2)
 _VOLUME, _SEARCH = Fraction(1, 8), Fraction(1, 64)
 # From this budget on the noise of the search is far below any other error.
 _MOST_SEARCH = Fraction(64)
+_NUMBER = Fraction(4)  # Weight of a number: its mean square in a window is about a quarter.
 _FINEST = -30  # The finest lattice of what is released is two to this power.
 _NARROW = 2.0**-20  # Parts of a step smaller than this are not distinguished.
 _RECORDS_PER_RIDGE = 2**10  # The ridge is at least n / 1024.
@@ -109,14 +121,21 @@ class RobustModePlan(NamedTuple):
 
     Attributes
     ----------
+    design : Design
     grid : int
         Steps from 0 to 1 of coordinates and target.
     limit : int
         The h, in steps of the grid.
     ridge : array of shape (width + 1,)
         The diagonal of the regulariser.
-    gradient_noise : SupNorm
-        The noise of the gradient, in units of 1/grid².
+    gradient_noise : NoiseLaw
+        The noise of the gradient, in steps.
+    lattice : int
+        Steps of that noise from 0 to 1.
+    noise : array of shape (width + 1,)
+        Its variance in every entry of the gradient.
+    inexact : float
+        Norm of all that is not exact about the noise: its place in a cell, and floats.
     error : float
         The norm that the gradient may have at the end of the search, its rounding included.
     step : float
@@ -125,24 +144,46 @@ class RobustModePlan(NamedTuple):
         The noise of what is released, in steps.
     """
 
+    design: Design
     grid: int
     limit: int
     ridge: FloatArray
-    gradient_noise: SupNorm
+    gradient_noise: NoiseLaw
+    lattice: int
+    noise: FloatArray
+    inexact: float
     error: float
     step: float
     jitter: SupNorm
 
     @property
-    def noise(self) -> float:
-        """Return the variance of the noise in an entry of the gradient."""
-        return float(self.gradient_noise.variances[0]) / self.grid**4
+    def needs_delta(self) -> bool:
+        """Whether the noise is Gaussian."""
+        return self.gradient_noise.independent
+
+    def perturbation(self, *drawn: npt.NDArray[Any]) -> FloatArray:
+        """Return noise of the gradient: of the constant, if there is one, and of coordinates."""
+        design = self.design
+        if isinstance(self.gradient_noise, SupNorm):
+            return np.asarray(drawn[0], np.float64) / self.lattice
+        *rows, total = in_hull(self.gradient_noise, *drawn)
+        single = design.single[np.searchsorted(design.column, np.arange(len(rows)))]
+        each = [row[:1] - row[1:] if one else row for row, one in zip(rows, single, strict=True)]
+        return np.concatenate([total[: int(design.intercept)], *each]) / self.lattice
 
 
 def plan_mode(
-    design: Design, n: int, precisions: FloatArray, epsilon: Fraction, unit: PrivacyUnit
+    design: Design,
+    n: int,
+    precisions: FloatArray,
+    epsilon: Fraction,
+    unit: PrivacyUnit,
+    delta: Exact = Fraction(0),
 ) -> RobustModePlan:
-    """Choose noise and regulariser; ``precisions`` of the prior are added to the latter."""
+    """Choose noise and regulariser; ``precisions`` of the prior are added to the latter.
+
+    With a delta the noise is Gaussian where that has less variance.
+    """
     size, volume = len(precisions), epsilon * _VOLUME
     search = min(epsilon * _SEARCH, _MOST_SEARCH)
     for_gradient = epsilon - volume - search
@@ -151,22 +192,78 @@ def plan_mode(
     if not limit:
         raise ValueError("epsilon is too small for exact noise; use a larger one.")
     squares = len(design.features) + design.intercept
-    gradient_noise = SupNorm.of((1,) * size, unit.n_changed * limit * grid, for_gradient)
-    noise = math.sqrt(float(gradient_noise.variances[0])) / grid**2
-    least = max(least_ridge(squares, volume, unit), n / _RECORDS_PER_RIDGE, noise / 2)
-    ridge = np.minimum(precisions, _MOST_PRIOR_PRECISION * (n + noise)) + least
+    gradient = _gradient_noise(design, grid, for_gradient, search_delta(delta, search), unit)
+    noise = _variances(design, gradient)
+    largest = math.sqrt(float(noise.max()))
+    least = max(least_ridge(squares, volume, unit), n / _RECORDS_PER_RIDGE, largest / 2)
+    ridge = np.minimum(precisions, _MOST_PRIOR_PRECISION * (n + largest)) + least
     steepest = n * squares + float(ridge.max())  # no second derivative is larger
-    error = 4 * math.sqrt(size) * (steepest * COEFFICIENT_LATTICE + n * rounding(grid) + grid**-2)
+    inexact = _inexact(gradient)
+    rounded = steepest * COEFFICIENT_LATTICE + n * rounding(grid)
+    error = 4 * (math.sqrt(size) * rounded + inexact)
     step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
+    jitter = SupNorm.of((1,) * size, 2, search)
+    law, lattice = gradient.law, gradient.lattice
     return RobustModePlan(
-        grid,
-        limit,
-        ridge,
-        gradient_noise,
-        error,
-        step,
-        SupNorm.of((1,) * size, 2, search),
+        design, grid, limit, ridge, law, lattice, noise, inexact, error, step, jitter
     )
+
+
+def _gradient_noise(
+    design: Design, grid: int, epsilon: Fraction, delta: Exact, unit: PrivacyUnit
+) -> GradientNoise:
+    """Return the noise of the gradient; without levels the norm of the hull is the sup norm."""
+    shape = block_shape(design)
+    if design.levels.any():
+        return least_gradient_noise(shape, epsilon, delta, unit)
+    sides = (1,) * (design.width + design.intercept)
+    pure = SupNorm.of(sides, unit.n_changed * int(LIMIT * grid) * grid, epsilon)
+    variance = float(pure.variances[0]) / grid**4
+    total = shape.total([variance / 2] * len(shape.sizes), variance)
+    with suppress(ValueError):  # without a delta, or where there is no exact noise
+        other = gaussian_noise(shape, epsilon, delta, unit)
+        if other.total < total:
+            return other
+    return GradientNoise(pure, grid**2, total, math.inf)
+
+
+def block_shape(design: Design) -> BlockShape:
+    """Return the blocks of a record; a number or sign is its first weight minus its second."""
+    first = np.searchsorted(design.column, np.arange(len(design.features)))
+    sizes = np.where(design.single, 2, design.n_values)[first].astype(int).tolist()
+    numbers = design.numbers[first].tolist()
+    weights = (_NUMBER if one else Fraction(k) for k, one in zip(sizes, numbers, strict=True))
+    constant = design.intercept or bool(design.levels.any())
+    return BlockShape(tuple(sizes), tuple(weights), LIMIT, constant=constant)
+
+
+def _variances(design: Design, gradient: GradientNoise) -> FloatArray:
+    """Return the variance of every entry's noise, that of the constant first if there is one.
+
+    A number has twice the variance of a contrast of its two weights.
+    """
+    law, unit = gradient.law, float(gradient.lattice) ** 2
+    if isinstance(law, SupNorm):
+        return law.variances / unit
+    blocks = len(law.sizes) - 1
+    constant = law.variance(blocks)
+    contrasts = np.array([law.contrast_variance(j) for j in range(blocks)])[design.column]
+    k = design.n_values
+    each = np.where(design.single, 2 * contrasts, (1 - 1 / k) * contrasts + constant / k**2)
+    return np.concatenate([np.full(int(design.intercept), constant), each]) / unit
+
+
+def _inexact(gradient: GradientNoise) -> float:
+    r"""Return the norm, at most, of the way from a point of the lattice to one of its cell.
+
+    Entries are off by half a step, the last ones of blocks by half of their size, and a linear map
+    of norm :math:`\sqrt{2(1 + d)}`, d the number of blocks, makes the gradient of them. The floats
+    of that map add less than a third.
+    """
+    if isinstance(gradient.law, SupNorm):
+        return math.sqrt(gradient.law.size) / gradient.lattice
+    sizes = np.array(gradient.law.sizes)
+    return math.sqrt(len(sizes) * float((sizes + sizes**2).sum())) / gradient.lattice
 
 
 def least_ridge(squares: int, epsilon: Fraction, unit: PrivacyUnit) -> float:
@@ -196,8 +293,8 @@ class RobustLoss:
     plan: RobustModePlan
 
     @property
-    def gradient_noise(self) -> SupNorm:
-        """Noise of the gradient, in units of 1/grid²."""
+    def gradient_noise(self) -> NoiseLaw:
+        """Noise of the gradient, in steps."""
         return self.plan.gradient_noise
 
     @property
@@ -213,7 +310,7 @@ class RobustLoss:
     def minimum(self, *noise: npt.NDArray[Any]) -> FloatArray:
         """Return the mode, without a constant if there is none."""
         plan, first = self.plan, 0 if self.statistics.design.intercept else 1
-        perturbation = np.asarray(noise[0], np.float64) / plan.grid**2
+        perturbation = plan.perturbation(*noise)
         gram = self.statistics.gram(plan.grid, self.window, self.windows)
         exact = gram[first:-1, first:] / plan.grid**2
         with blas_for(len(perturbation)):
@@ -266,7 +363,7 @@ def _minimum(
         if not np.abs(found.negative_gradient).max() <= found.rows * plan.limit / plan.grid + 1:
             raise FloatingPointError("Records that are not finite have no mode.")
         descent = found.negative_gradient + noise - plan.ridge * w
-        inexact = math.sqrt(len(w)) * (found.rows * rounding(plan.grid) + plan.grid**-2)
+        inexact = math.sqrt(len(w)) * found.rows * rounding(plan.grid) + plan.inexact
         curvature = found.curvature + np.diag(plan.ridge)
         return _Point(w, descent, curvature, float(np.linalg.norm(descent)) + inexact)
 
@@ -412,10 +509,11 @@ def has_mode(design: Design) -> bool:
     return design.width <= MOST_COLUMNS
 
 
-def check_mode(statistics: Moments, epsilon: Fraction, budget: Budget) -> None:
+def check_mode(statistics: Moments, epsilon: Fraction, budget: Budget) -> RobustModePlan:
     """Refuse, from public facts, budgets for which there is no exact noise."""
     nothing = np.zeros(statistics.design.width + statistics.design.intercept)
-    plan_mode(statistics.design, statistics.n_bound, nothing, epsilon, budget.unit)
+    unit, delta = budget.unit, budget.delta
+    return plan_mode(statistics.design, statistics.n_bound, nothing, epsilon, unit, delta)
 
 
 def released_mode(
@@ -424,18 +522,20 @@ def released_mode(
     units: Units,
     epsilon: Fraction,
     noise: Noise,
+    delta: Exact = Fraction(0),
 ) -> ReleasedMode:
     """Release the perturbed mode of the posterior in the windows."""
     design, first = statistics.design, 0 if statistics.design.intercept else 1
     precisions = units.variance * prior.precisions(units.window, units.windows)[first:]
-    plan = plan_mode(design, statistics.n_bound, precisions, epsilon, statistics.unit)
+    plan = plan_mode(design, statistics.n_bound, precisions, epsilon, statistics.unit, delta)
     mode = perturbed_mode(statistics, units.window, units.windows, plan, noise)
     seen = statistics.n * units.squares
     even = seen.copy()
     even[first:] += plan.ridge
     declared = prior.precisions(units.window, units.windows)
     usual = 1 / (1 / usual_variances(design, units) + declared)
-    law = DrawLaw(np.zeros(len(seen)), seen / even, plan.noise / even**2, usual)
+    noises = np.append(np.zeros(first), plan.noise)
+    law = DrawLaw(np.zeros(len(seen)), seen / even, noises / even**2, usual)
     return ReleasedMode(mode, plan, law)
 
 

@@ -46,6 +46,7 @@ from dpbayes_sklearn.regression.gram import (
     noise_of_products,
 )
 from dpbayes_sklearn.regression.location import Located
+from dpbayes_sklearn.regression.mode import check_mode, shares_of
 from dpbayes_sklearn.regression.moments import Block, Moments, whole_block
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.regression.record_sums import RADII
@@ -333,9 +334,12 @@ def _(mechanism: Sampler, prior: GaussianPrior, facts: Facts, budget: Budget) ->
 
 @moments_plan.register
 def _(mechanism: MAP, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
-    check_draws(structure_of(prior, facts, budget.unit), prior, budget)
-    cost, name = budget.without_delta, mechanism.name()
+    structure, name = structure_of(prior, facts, budget.unit), mechanism.name()
+    check_draws(structure, prior, budget)
+    cost = budget.without_delta
     if prior.coef_bound is None:
+        mode = check_mode(structure, shares_of(structure, prior, budget).model, budget)
+        cost = budget._replace(rho=None) if mode.needs_delta else cost
         return PerturbedMode(cost=cost, mechanism=name, prior=prior, facts=facts)
     return DrawnCoefficients(
         cost=cost,

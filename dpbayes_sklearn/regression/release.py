@@ -144,7 +144,7 @@ def release_mode(
     """Read the units, release the mode, calibrate."""
     shares = shares_of(statistics, prior, budget)
     units = read_units(statistics, prior, shares, noise)
-    mode = released_mode(statistics, prior, units, shares.model, noise)
+    mode = released_mode(statistics, prior, units, shares.model, noise, budget.delta)
     posterior = posterior_of_draws(mode.coefficients[None], mode.law, units, prior)
     return scaled_by_residuals(posterior, statistics, shares, noise)
 

@@ -194,7 +194,7 @@ def test_what_floats_round_is_within_its_bound():
         exact = -(sums @ long + plan.ridge * w + tilted)
         off = np.linalg.norm(np.float64(exact - here.descent))
         off += np.linalg.norm(np.float64(plan.ridge * (w - here.w)))
-        farthest = module._farthest(plan.gradient_noise, plan.lattice)
+        farthest = plan.farthest
         assert max(np.abs(each).sum() for each in drawn) < farthest * plan.lattice
         shares.append(off / module._rounding(blocks, 500 + farthest))
     assert max(shares) <= 1

@@ -285,9 +285,9 @@ def test_mode_and_draws_have_what_the_other_steps_leave(mechanism, noise_varianc
     tape = Tape(monkeypatch)
     real_plan, real_range = mode_module.plan_mode, draws_module.score_range
 
-    def planned(design, n, precisions, share, unit):
+    def planned(design, n, precisions, share, *rest):
         spent.append(share)
-        return real_plan(design, n, precisions, share, unit)
+        return real_plan(design, n, precisions, share, *rest)
 
     def ranged(limit, reach):
         ranges.append(real_range(limit, reach))

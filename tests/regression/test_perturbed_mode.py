@@ -201,7 +201,7 @@ def test_the_search_ends_near_the_minimum_whatever_the_data(monkeypatch):
         start, statistics = np.zeros(d + 1), moments(X, y, design)
         ask = partial(statistics.loss_derivatives, plan.grid, WHOLE_WINDOW, Windows.whole(d))
         derivatives = partial(ask, limit=plan.limit)
-        noise = rng.normal(size=d + 1) * math.sqrt(plan.noise)
+        noise = rng.normal(size=d + 1) * np.sqrt(plan.noise)
         w = module._minimum(derivatives, start, noise, plan)
         left = derivatives(w).negative_gradient + noise - plan.ridge * w
         most = plan.error - math.sqrt(d + 1) * n * rounding(plan.grid)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from benchmarks.audit._planted._fault import Faults, at, changed, times
 
 FAULTS = Faults("logistic")
+MANY = "logistic, many columns, record"
 RECORD, PERSON = "logistic, linear, record", "logistic, linear, person (2 records)"
 
 
@@ -20,6 +21,13 @@ FAULTS.rows("parts", {
         at("logistic.release.plan_mode", changed(gradient_noise=_scaled(2)), RECORD),
     "The determinant of a logistic mode is not paid for, with a quarter of the ridge":
         at("logistic.mode._ridge", lambda real, *args: (real(*args)[0] / 4, Fraction(0)), RECORD),
+    "The determinant of a logistic mode with Gaussian noise is not paid for":
+        at("logistic.mode._ridge", lambda real, *args: (real(*args)[0] / 4, Fraction(0)), MANY),
+    "Gaussian noise of a logistic mode is calibrated for twice its delta":
+        at("logistic.mode.search_delta", times(2), MANY),
+    "The weights of Gaussian noise leave the last block out of the norm of a record":
+        at("noise.gradient.BlockShape.norm",
+           lambda _, shape: 1 + sum(k - 1 for k in shape.sizes[:-1]), MANY),
     "The determinant of a logistic mode is paid for as with eight times the ridge":
         at("logistic.mode._ridge", lambda real, *a: (real(*a)[0] / 8, real(*a)[1]), PERSON),
     "The search for a logistic mode ends early":

@@ -181,6 +181,22 @@ FAULTS.rows(PARTS, {
     "The noise of gradients hides one record of a person":
         at("regression.mode.plan_mode", changed(gradient_noise=_halved),
            "regression, map, person (2 records)"),
+    "A replaced record is thought to change the gradient once where its noise is Gaussian":
+        at("noise.gradient.largest_ratio", times(2), "regression, many columns, record"),
+    "The sign of a residual is thought to be known where the noise is Gaussian":
+        at("noise.gradient.largest_ratio", lambda real, *args: real(*args[:-1], True),
+           "regression, many columns, record"),
+    "The volume around a mode with Gaussian noise is thought not to change":
+        at("regression.mode.least_ridge", times(0.5), "regression, many columns, record"),
+    "Gaussian noise of a mode has the whole share of epsilon, and the determinant has it, too":
+        at("noise.gradient.gaussian_noise",
+           lambda real, shape, epsilon, *rest: real(shape, epsilon * 64 / 55, *rest),
+           "regression, many columns, person (2 records)"),
+    "A mode with Gaussian noise is charged without a delta":
+        at("regression.mode.RobustModePlan.needs_delta", lambda *_: False,
+           "regression, many columns, record").also("regression.plans.release_mode",
+           lambda real, statistics, prior, budget, noise: real(
+               statistics, prior, budget._replace(delta=Fraction(1, 10**6)), noise)),
     "Residuals are clipped at twice the limit":
         at("regression.moments.Moments.loss_derivatives",
            lambda real, *args: real(*args[:-1], 2 * args[-1]), MAP),
