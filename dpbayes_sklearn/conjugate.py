@@ -207,13 +207,11 @@ class BetaBinomial(PosteriorRelease):
         Who is protected: one record, all records of a person, or whether they are there at all.
         See :class:`PrivacyUnit`.
     max_weight : int, optional
-        The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
-        noise is calibrated to it, and the total weight is secret.
+        Public bound of ``sample_weight``, which ``fit`` takes only with it; totals are then secret.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
-        None draws from the operating system's secure source. A seed makes the noise
-        reproducible, for tests and papers only.
+        None draws from the operating system's secure source; seeds are for tests and papers.
 
     Attributes
     ----------
@@ -221,7 +219,6 @@ class BetaBinomial(PosteriorRelease):
         The released posterior, with ``alpha``, ``beta``, ``mean()``, ``mode()``, ``variance()``,
         ``credible_interval()``, ``sample()``, ``pdf()`` and ``hellinger()``.
     guarantee_ : PrivacyGuarantee
-        Epsilon, the unit of privacy, and the conditions.
     categories_ : Categories
         One and zero, in the order of ``alpha`` and ``beta``.
     n_features_in_ : int
@@ -327,7 +324,6 @@ class DirichletMultinomial(PosteriorRelease):
         With ``inference="noise_aware"`` it also has the ``precisions`` of every category's own
         Beta law, which variances and intervals are computed from.
     guarantee_ : PrivacyGuarantee
-        Epsilon, the unit of privacy, and the conditions.
     categories_ : Categories
         The public categories in use, in the order of ``concentration``.
     n_features_in_ : int

@@ -76,9 +76,8 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes, the same as
         ``Ridge(alpha=noise_variance * prior_precision)`` on mapped features.
     delta : float in [0, 1), default=0.0
-        An additive slack in every probability, far below one over the number of records. Spent by
-        "gaussian" and, where draws are then cheaper, by "sampler"; all other mechanisms are purely
-        private.
+        Additive slack, far below one over the number of records. Spent by "gaussian" and, where
+        draws are then cheaper, by "sampler".
     mechanism : str or Mechanism, default="laplace"
         How the posterior is released: "laplace", "fourier", "sampler", "map", "gaussian" (needs a
         delta), or "auto": the least noise that epsilon and delta allow. An instance such as
@@ -110,13 +109,11 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         Who is protected: one record, all records of a person, or whether they are there at all.
         See :class:`PrivacyUnit`.
     max_weight : int, optional
-        The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
-        noise is calibrated to it, and the total weight is secret.
+        Public bound of ``sample_weight``, which ``fit`` takes only with it; totals are then secret.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
-        None draws from the operating system's secure source. A seed makes the noise
-        reproducible, for tests and papers only.
+        None draws from the operating system's secure source; seeds are for tests and papers.
 
     Attributes
     ----------
@@ -129,12 +126,10 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         The released posterior on the scale of the bounds, the only thing derived from the data
         that is kept.
     guarantee_ : PrivacyGuarantee
-        Epsilon, the unit of privacy, and the conditions.
     schema_ : Schema
         The public domains in use.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only if X has string column names.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
 
     Notes
     -----

@@ -109,13 +109,11 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
         Who is protected: one record, all records of a person, or whether they are there at all.
         See :class:`PrivacyUnit`.
     max_weight : int, optional
-        The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
-        noise is calibrated to it, and the total weight is secret.
+        Public bound of ``sample_weight``, which ``fit`` takes only with it; totals are then secret.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
-        None draws from the operating system's secure source. A seed makes the noise
-        reproducible, for tests and papers only.
+        None draws from the operating system's secure source; seeds are for tests and papers.
 
     Attributes
     ----------
@@ -127,12 +125,10 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
     posterior_ : LogisticPosterior
         What was released, the only thing derived from the data that is kept.
     guarantee_ : PrivacyGuarantee
-        Epsilon, the unit of privacy, and the conditions.
     schema_ : Schema
         The public domains in use.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only if X has string column names.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
 
     See Also
     --------

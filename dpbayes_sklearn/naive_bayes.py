@@ -37,9 +37,8 @@ class BayesianNaiveBayes(DiscreteClassifier):
     epsilon : float, default=1.0
         Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes.
     delta : float in [0, 1), default=0.0
-        An additive slack in every probability, far below one over the number of records. Spent by
-        "gaussian" and, where draws are then cheaper, by "sampler"; all other mechanisms are purely
-        private.
+        Additive slack, far below one over the number of records. Spent by "gaussian" and, where
+        draws are then cheaper, by "sampler".
     mechanism : str or Mechanism, default="laplace"
         How the posterior is released: "laplace", "fourier", "sampler", "map", "gaussian" (needs a
         delta), or "auto": the least noise that epsilon and delta allow. An instance such as
@@ -72,13 +71,11 @@ class BayesianNaiveBayes(DiscreteClassifier):
         Who is protected: one record, one feature value of it (not its label), all records of a
         person, or whether they are there at all. See :class:`PrivacyUnit`.
     max_weight : int, optional
-        The most that a record may count, a public bound, if ``fit`` is given ``sample_weight``:
-        noise is calibrated to it, and the total weight is secret.
+        Public bound of ``sample_weight``, which ``fit`` takes only with it; totals are then secret.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
-        None draws from the operating system's secure source. A seed makes the noise
-        reproducible, for tests and papers only.
+        None draws from the operating system's secure source; seeds are for tests and papers.
 
     Attributes
     ----------
@@ -86,12 +83,10 @@ class BayesianNaiveBayes(DiscreteClassifier):
     posterior_ : NetworkPosterior
         The released posterior, the only thing derived from the data that is kept.
     guarantee_ : PrivacyGuarantee
-        Epsilon, the unit of privacy, and the conditions.
     schema_ : Schema
         The public domains in use.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only if X has string column names.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
     feature_importances_ : ndarray of shape (n_features,)
         Share of every feature in the mutual information with the class, from the released
         posterior.
