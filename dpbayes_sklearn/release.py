@@ -70,20 +70,11 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Facts:
-    """What is public about the number of records.
+    """What is public about the number of records."""
 
-    Attributes
-    ----------
-    n : int
-        The number of records if it is public; if it is secret, the released one or a guess.
-    laws : tuple of NoiseLaw
-        The noise in n: none if n is public.
-    guessed : bool
-        True if n is a public constant, because nothing was released about a secret number.
-    """
-
-    n: int
-    laws: tuple[NoiseLaw, ...] = ()
+    n: int  # The number of records if it is public; if it is secret, the released one or a guess.
+    laws: tuple[NoiseLaw, ...] = ()  # The noise in n: none if n is public.
+    # True if n is a public constant, because nothing was released about a secret number.
     guessed: bool = False
 
     @property
@@ -97,23 +88,12 @@ NOTHING_KNOWN = Facts(GUESS, guessed=True)
 
 
 class Step(NamedTuple):
-    """One private step of a plan, as it is shown.
+    """One private step of a plan, as it is shown."""
 
-    Attributes
-    ----------
-    what : str
-        What is released.
-    cost : Budget
-        The part of the budget that it spends.
-    noise : str
-        Its noise, in words.
-    error : float, optional
-        Standard deviation of the noise in one released number; None if that depends on the data.
-    """
-
-    what: str
-    cost: Budget
-    noise: str = ""
+    what: str  # What is released.
+    cost: Budget  # The part of the budget that it spends.
+    noise: str = ""  # Its noise, in words.
+    # Standard deviation of the noise in one released number; None if that depends on the data.
     error: float | None = None
 
     @property
@@ -168,21 +148,12 @@ class Plan(ABC, Generic[S, P]):
 
 
 class Released:
-    """Base of what is public after noise; inference is a function of a prior and of this.
+    """Base of what is public after noise; inference is a function of a prior and of this."""
 
-    Attributes
-    ----------
-    n : int
-        The number of records: public, or released.
-    laws : tuple of NoiseLaw
-        The law of the noise of every batch that was added up: none without noise.
-    size_laws : tuple of NoiseLaw
-        The same for ``n``: none if it is public.
-    """
-
-    n: int
+    n: int  # The number of records: public, or released.
+    # The law of the noise of every batch that was added up: none without noise.
     laws: tuple[NoiseLaw, ...]
-    size_laws: tuple[NoiseLaw, ...]
+    size_laws: tuple[NoiseLaw, ...]  # The same for ``n``: none if it is public.
 
     @property
     def size_noise(self) -> Marginal:

@@ -171,18 +171,10 @@ _LINEAR_EFFECT = 0.5  # Up to this many log odds an effect is nearly linear in t
 
 @dataclass(frozen=True)
 class ClassEffects:
-    """Effects of all classes on the features of some rows.
+    """Effects of all classes on the features of some rows."""
 
-    Attributes
-    ----------
-    effects : array of shape (C,)
-        In log odds of the second value.
-    errors : array of shape (C,)
-        Their standard errors; 0 where there is no effect.
-    """
-
-    effects: FloatArray
-    errors: FloatArray
+    effects: FloatArray  # (C,): in log odds of the second value.
+    errors: FloatArray  # (C,): their standard errors; 0 where there is no effect.
 
     def taken_out(self, rows: FeatureRows, pooled: FloatArray, counts: FloatArray) -> FeatureRows:
         """Return the rows without the effects, for pooled rows (J, K)."""
@@ -270,20 +262,14 @@ _DAMPING = 0.7  # Class counts move by this share of the way to their new values
 
 @dataclass(frozen=True)
 class AdaptiveTables:
-    """Posterior moments of naive Bayes tables.
+    """Posterior moments of naive Bayes tables."""
 
-    Attributes
-    ----------
-    class_probabilities : array of shape (C,)
-    class_counts, class_deviations : arrays of shape (C,)
-        Posterior means and standard deviations of the numbers of records.
-    means, variances : tuples of arrays of shape (C, K_j)
-        Of each cell's probability given the class.
-    """
-
-    class_probabilities: FloatArray
+    class_probabilities: FloatArray  # (C,).
+    # class_counts, class_deviations: (C,): posterior means and standard deviations of the numbers
+    # of records.
     class_counts: FloatArray
     class_deviations: FloatArray
+    # means, variances, each (C, K_j): of each cell's probability given the class.
     means: tuple[FloatArray, ...]
     variances: tuple[FloatArray, ...]
 
@@ -387,21 +373,15 @@ class AdaptivePosterior(NetworkPosterior):
     :func:`~dpbayes_sklearn.counts.adaptive.adaptive_means`: for naive Bayes all features at
     once, with the classes as states of their parent. It is not the exact posterior of any fixed
     prior, so :attr:`exact` is False.
-
-    Attributes
-    ----------
-    alphas : tuple of arrays
-        Pseudo-counts; that of a node's first value is the concentration of its hyperprior.
-    ordered : tuple of bool
-        For every node, whether its values are adjacent intervals of a number.
-    means, variances : tuples of arrays
-        Posterior means and variances of all cells.
     """
 
     network: Network
+    # Pseudo-counts; that of a node's first value is the concentration of its hyperprior.
     alphas: tuple[FloatArray, ...]
     released: ReleasedCounts
+    # For every node, whether its values are adjacent intervals of a number.
     ordered: tuple[bool, ...]
+    # means, variances: Posterior means and variances of all cells.
     means: Tables = field(init=False, compare=False, repr=False)
     variances: Tables = field(init=False, compare=False, repr=False)
 

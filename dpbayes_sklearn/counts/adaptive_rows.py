@@ -61,24 +61,12 @@ from dpbayes_sklearn._typing import FloatArray
 
 @dataclass(frozen=True)
 class FeatureRows:
-    """Rows of J features that have the same number K of values.
+    """Rows of J features that have the same number K of values."""
 
-    Attributes
-    ----------
-    features : tuple of int
-        Which features these are.
-    contrasts : array of shape (J, C, K)
-        Released counts less their row means.
-    noise : array of shape (J,)
-        Variance of the noise, per degree of freedom of the contrasts.
-    ordered : bool
-        Whether the values are adjacent intervals of a number.
-    """
-
-    features: tuple[int, ...]
-    contrasts: FloatArray
-    noise: FloatArray
-    ordered: bool
+    features: tuple[int, ...]  # Which features these are.
+    contrasts: FloatArray  # (J, C, K): released counts less their row means.
+    noise: FloatArray  # (J,): variance of the noise, per degree of freedom of the contrasts.
+    ordered: bool  # Whether the values are adjacent intervals of a number.
 
     @cached_property
     def size(self) -> int:
@@ -121,24 +109,12 @@ _ROUGH_SHARE = 0.05  # Adjacent values share all but this part of smooth rows' v
 
 @dataclass(frozen=True)
 class PooledRows:
-    """Pooled rows of J features, and the prior that they came from.
+    """Pooled rows of J features, and the prior that they came from."""
 
-    Attributes
-    ----------
-    mean : array of shape (J, K)
-        Positive rows that sum to one.
-    center : array of shape (K,)
-        The h.
-    variance : array of shape (J,)
-        The variance around it per degree of freedom.
-    floor : array of shape (J,)
-        What was added to every value before the rows were normalised.
-    """
-
-    mean: FloatArray
-    center: FloatArray
-    variance: FloatArray
-    floor: FloatArray
+    mean: FloatArray  # (J, K): positive rows that sum to one.
+    center: FloatArray  # (K,): the h.
+    variance: FloatArray  # (J,): the variance around it per degree of freedom.
+    floor: FloatArray  # (J,): what was added to every value before the rows were normalised.
 
     def positive(self, rows: FloatArray) -> FloatArray:
         """Bring rows of shape (J, K) to the simplex, off its boundary."""
@@ -236,30 +212,19 @@ _LEAST_VARIANCE = 1e-15  # Variances are at least this, so that their logarithms
 
 @dataclass(frozen=True)
 class Components:
-    """L coordinates of J features' rows.
+    """L coordinates of J features' rows."""
 
-    Attributes
-    ----------
-    forward, backward : arrays of shape (J, K, L), or None for cells as they are
-        Coordinates of contrasts, and contrasts of coordinates.
-    isotropic, sampling, spread : arrays of shape (J, L)
-        Diagonals of the identity, of A and of S in these coordinates.
-    log_volume : array of shape (J,)
-        Logarithm of the determinant of ``forward``.
-    weight : float
-        Degrees of freedom that one coordinate is worth.
-    covariance : array of shape (J, K, K) or None
-        S if it is smooth.
-    """
-
+    # forward, backward: (J, K, L) or None: coordinates of contrasts, and contrasts of coordinates.
     forward: FloatArray | None
     backward: FloatArray | None
+    # isotropic, sampling, spread: (J, L): diagonals of the identity, of A and of S in these
+    # coordinates.
     isotropic: FloatArray
     sampling: FloatArray
     spread: FloatArray
-    log_volume: FloatArray
-    weight: float = 1.0
-    covariance: FloatArray | None = None
+    log_volume: FloatArray  # (J,): logarithm of the determinant of ``forward``.
+    weight: float = 1.0  # Degrees of freedom that one coordinate is worth.
+    covariance: FloatArray | None = None  # (J, K, K) or None: S if it is smooth.
 
     def coordinates(self, contrasts: FloatArray) -> FloatArray:
         """Return coordinates (J, ..., L) of contrasts (J, ..., K)."""
@@ -341,25 +306,14 @@ _EM_ROUNDS = 60  # The weights of the spreads are estimated in this many rounds 
 
 @dataclass(frozen=True)
 class RowEvidence:
-    """What the rows of J features say about G spreads, and pooled rows given each of them.
-
-    Attributes
-    ----------
-    components : Components
-    spreads : array of shape (G,)
-    log_evidence : array of shape (J, G)
-    observed : array of shape (J, C, L)
-        Coordinates of row estimates.
-    precision : array of shape (J, C, L, G)
-        The 1/s.
-    pooled_precision, pooled_mean : arrays of shape (J, L, G)
-    """
+    """What the rows of J features say about G spreads, and pooled rows given each of them."""
 
     components: Components
-    spreads: FloatArray
-    log_evidence: FloatArray
-    observed: FloatArray
-    precision: FloatArray
+    spreads: FloatArray  # (G,).
+    log_evidence: FloatArray  # (J, G).
+    observed: FloatArray  # (J, C, L): coordinates of row estimates.
+    precision: FloatArray  # (J, C, L, G): the 1/s.
+    # pooled_precision, pooled_mean: (J, L, G).
     pooled_precision: FloatArray
     pooled_mean: FloatArray
 

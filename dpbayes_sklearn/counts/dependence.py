@@ -208,20 +208,11 @@ def _change(n: int, r: int, r_new: int, s: int, s_new: int) -> int:
 
 @dataclass(frozen=True, repr=False)
 class ColumnScores:
-    """Sensitive: the score of every column, from which some are chosen one after the other.
+    """Sensitive: the score of every column, from which some are chosen one after the other."""
 
-    Attributes
-    ----------
-    scores : array of int
-        The score of each column, in steps.
-    n : int
-    sizes : tuple of int
-        Numbers of values of the columns, and of the target.
-    """
-
-    scores: IntArray
+    scores: IntArray  # The score of each column, in steps.
     n: int
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...]  # Numbers of values of the columns, and of the target.
 
     kind: ClassVar[str] = "scores"
 
@@ -261,18 +252,10 @@ LEAST_EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class TreePrices:
-    """Prices in steps of a score.
+    """Prices in steps of a score."""
 
-    Attributes
-    ----------
-    edges : array of int, shape (d, d)
-        Of an edge between two features.
-    star : int
-        Of no tree at all, divided by the d - 1 edges of a tree.
-    """
-
-    edges: IntArray
-    star: int
+    edges: IntArray  # Of an edge between two features.
+    star: int  # Of no tree at all, divided by the d - 1 edges of a tree.
 
     @classmethod
     def of(cls, star: Network, unit: PrivacyUnit, epsilon: float) -> TreePrices:
@@ -341,21 +324,11 @@ def conditional_dependence(counts: IntArray) -> int:
 
 @dataclass(frozen=True, repr=False)
 class PairTables:
-    """Sensitive: the counts of every two features and the class.
+    """Sensitive: the counts of every two features and the class."""
 
-    Attributes
-    ----------
-    sizes : tuple of int
-        Numbers of values of the features, and of the class.
-    counts : array of int
-        The cells (j, k, class) of all pairs j > k, one pair after the other.
-    n : int
-        Number of records.
-    """
-
-    sizes: tuple[int, ...]
-    counts: IntArray
-    n: int
+    sizes: tuple[int, ...]  # Numbers of values of the features, and of the class.
+    counts: IntArray  # The cells (j, k, class) of all pairs j > k, one pair after the other.
+    n: int  # Number of records.
 
     @classmethod
     def of(
@@ -401,21 +374,11 @@ def _pairs(sizes: tuple[int, ...]) -> Iterator[tuple[Edge, tuple[int, int, int]]
 
 @dataclass(frozen=True, repr=False)
 class EdgeScores:
-    """Sensitive: the score of every pair of features, less its price, for choosing a tree.
+    """Sensitive: the score of every pair of features, less its price, for choosing a tree."""
 
-    Attributes
-    ----------
-    scores : array of int, shape (d, d)
-        Symmetric; the highest price is added to all, so that none is negative.
-    star : int
-        What the mean score of a tree is compared with: public.
-    n : int
-        Number of records.
-    """
-
-    scores: IntArray
-    star: int
-    n: int
+    scores: IntArray  # Symmetric; the highest price is added to all, so that none is negative.
+    star: int  # What the mean score of a tree is compared with: public.
+    n: int  # Number of records.
 
     kind: ClassVar[str] = "scores"
 

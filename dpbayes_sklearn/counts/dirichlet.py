@@ -42,27 +42,18 @@ from dpbayes_sklearn.release import Facts
 
 @dataclass(frozen=True)
 class DirichletPrior:
-    """Independent Dirichlet(alpha) beliefs about every row of every table.
-
-    Attributes
-    ----------
-    network : Network
-    alphas : tuple of arrays
-        For every node the pseudo-counts of its values, the same for all parents' values.
-    inference : {"plug_in", "noise_aware", "adaptive"}
-        How released counts are read: as exact counts, as counts with noise of a known law, or
-        likewise with a prior that is learned from them.
-    ordered : tuple of bool
-        For every node, whether its values are adjacent intervals of a number; only the learned
-        prior makes use of it. Empty means that none is.
-    temperature : float or "auto"
-        Power of the features' probabilities in predictions; "auto" if it is learned.
-    """
+    """Independent Dirichlet(alpha) beliefs about every row of every table."""
 
     network: Network
+    # For every node the pseudo-counts of its values, the same for all parents' values.
     alphas: tuple[FloatArray, ...]
+    # How released counts are read: as exact counts, as counts with noise of a known law, or
+    # likewise with a prior that is learned from them.
     inference: str = "plug_in"
+    # For every node, whether its values are adjacent intervals of a number; only the learned prior
+    # makes use of it. Empty means that none is.
     ordered: tuple[bool, ...] = ()
+    # Power of the features' probabilities in predictions; "auto" if it is learned.
     temperature: float | str = 1.0
 
     def update(self, released: ReleasedCounts | ReleasedCharacters) -> NetworkPosterior:
@@ -150,21 +141,12 @@ _COARSE = 33
 
 
 class TemperedLaw(NamedTuple):
-    r"""A split is drawn with :math:`P(\theta) \propto \theta^{a+\tau k}(1-\theta)^{b+\tau m}`.
-
-    Attributes
-    ----------
-    grid : SplitGrid
-    tau : float
-    powers : list of pairs of arrays
-        For every node the powers (a, b) of its splits.
-    loss, rho : float
-        What all draws together cost: epsilon, and zCDP.
-    """
+    r"""A split is drawn with :math:`P(\theta) \propto \theta^{a+\tau k}(1-\theta)^{b+\tau m}`."""
 
     grid: SplitGrid
     tau: float
-    powers: SplitPriors
+    powers: SplitPriors  # For every node the powers (a, b) of its splits.
+    # loss, rho: What all draws together cost: epsilon, and zCDP.
     loss: float
     rho: float = math.inf
 

@@ -321,25 +321,16 @@ class CharacterSums:
 
 @dataclass(frozen=True)
 class ReleasedCharacters(Released):
-    """Character sums after noise: public, with the public law of the noise.
-
-    Attributes
-    ----------
-    blocks : mapping of tuple of int to array of int, or of float on a grid
-        Exact sums plus noise in every one of them.
-    laws : tuple of NoiseLaw
-        The law of the noise of every batch that was added up: none without noise.
-    increment : float
-        What was added to the constant character so that no cell is negative (stealth).
-    size_laws : tuple of NoiseLaw
-        The law of the noise in n, of every batch: none if it is public.
-    """
+    """Character sums after noise: public, with the public law of the noise."""
 
     network: Network
-    blocks: Blocks
+    blocks: Blocks  # Exact sums plus noise in every one of them.
     n: int
+    # The law of the noise of every batch that was added up: none without noise.
     laws: tuple[NoiseLaw, ...]
+    # What was added to the constant character so that no cell is negative (stealth).
     increment: float = 0.0
+    # The law of the noise in n, of every batch: none if it is public.
     size_laws: tuple[NoiseLaw, ...] = ()
 
     @property

@@ -18,13 +18,6 @@ _MOST_TABLE_CELLS = 2**26
 class Network:
     """A directed acyclic graph over discrete nodes: the features in order, then the class.
 
-    Attributes
-    ----------
-    sizes : tuple of int
-        Number of values of every node.
-    parents : tuple of tuple of int
-        Parents of every node.
-
     Examples
     --------
     Naive Bayes is the star, whose class is the only parent of every feature:
@@ -36,8 +29,8 @@ class Network:
     ((2, 2), (2, 3), (2,))
     """
 
-    sizes: tuple[int, ...]
-    parents: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...]  # Number of values of every node.
+    parents: tuple[tuple[int, ...], ...]  # Parents of every node.
 
     def __post_init__(self) -> None:
         if len(self.sizes) != len(self.parents):

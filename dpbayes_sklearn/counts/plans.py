@@ -272,15 +272,10 @@ class AtTemperature(Plan[CountTables, TemperedPosterior]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LearnsTemperature(Plan[LabelledCounts, TemperedPosterior]):
-    """The tables, then the temperature at which they are believed.
-
-    Attributes
-    ----------
-    share : Fraction
-        Epsilon of the second step; 0 if there are too few records to learn a temperature.
-    """
+    """The tables, then the temperature at which they are believed."""
 
     tables: TablesPlan
+    # Epsilon of the second step; 0 if there are too few records to learn a temperature.
     share: Fraction
 
     def release(self, statistics: LabelledCounts, noise: Noise) -> TemperedPosterior:

@@ -118,19 +118,11 @@ def ancestral_sample(
 
 @dataclass(frozen=True)
 class DrawsPosterior(NetworkPosterior):
-    """Equally good guesses of all tables, weighed by the size of the batch they came from.
-
-    Attributes
-    ----------
-    draws : tuple of arrays
-        Tables with the draws along the first axis.
-    weights : array of shape (n_draws,)
-        Number of records behind each draw.
-    """
+    """Equally good guesses of all tables, weighed by the size of the batch they came from."""
 
     network: Network
-    draws: Tables
-    weights: FloatArray
+    draws: Tables  # Tables with the draws along the first axis.
+    weights: FloatArray  # (n_draws,): number of records behind each draw.
 
     def mean(self) -> Tables:
         """Return the weighted average of the draws."""
@@ -168,22 +160,12 @@ class DrawsPosterior(NetworkPosterior):
 
 @dataclass(frozen=True)
 class TemperedPosterior(NetworkPosterior):
-    """A posterior of tables, with the weights of the features in predictions.
+    """A posterior of tables, with the weights of the features in predictions."""
 
-    Attributes
-    ----------
-    posterior : NetworkPosterior
-        The belief about the tables, which a temperature does not change.
-    tempering : Tempering
-    n : int
-        Number of records of the batch that the temperature was chosen for.
-    weights : array of shape (n_features,)
-        The weight of every feature's log probabilities.
-    """
-
-    posterior: NetworkPosterior
+    posterior: NetworkPosterior  # The belief about the tables, which a temperature does not change.
     tempering: Tempering
-    n: int
+    n: int  # Number of records of the batch that the temperature was chosen for.
+    # (n_features,): the weight of every feature's log probabilities.
     weights: FloatArray = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -239,21 +221,11 @@ class TemperedPosterior(NetworkPosterior):
 
 
 class Totals(NamedTuple):
-    """What is known about the number of records in every state of some parents.
+    """What is known about the number of records in every state of some parents."""
 
-    Attributes
-    ----------
-    counts : array of shape (states,)
-        Released, or summed from released counts.
-    noise : Marginal
-        The distribution of their noise.
-    root : int, optional
-        The node that the counts are the whole table of.
-    """
-
-    counts: npt.NDArray[Any]
-    noise: Marginal
-    root: int | None = None
+    counts: npt.NDArray[Any]  # (states,): released, or summed from released counts.
+    noise: Marginal  # The distribution of their noise.
+    root: int | None = None  # The node that the counts are the whole table of.
 
 
 class Siblings(NamedTuple):

@@ -97,21 +97,11 @@ _CACHE_CELLS = 1 << 16  # Tables of up to half a megabyte of doubles stay in the
 
 
 class _Groups(NamedTuple):
-    """Tables of all combinations of values of neighbouring features.
+    """Tables of all combinations of values of neighbouring features."""
 
-    Attributes
-    ----------
-    together : int
-        Features in a group.
-    starts : array of shape (groups,)
-        The first cell of each group.
-    tables : array of shape (cells of all groups, classes)
-        The first group's hold log p(c), too.
-    """
-
-    together: int
-    starts: npt.NDArray[np.int32]
-    tables: FloatArray
+    together: int  # Features in a group.
+    starts: npt.NDArray[np.int32]  # (groups,): the first cell of each group.
+    tables: FloatArray  # (cells of all groups, classes): the first group's hold log p(c), too.
 
 
 class StarScores:

@@ -433,22 +433,14 @@ class _Group:
 
 @dataclass(frozen=True)
 class ReleasedCounts(Released):
-    """Counts after noise: public, with the public law of the noise.
-
-    Attributes
-    ----------
-    tables : tuple of arrays
-        Exact counts plus noise in every cell: integers, or multiples of 1/grid.
-    laws : tuple of NoiseLaw
-        The law of the noise of every batch that was added up: none without noise.
-    size_laws : tuple of NoiseLaw
-        The same for ``n``: none if it is the public number of records.
-    """
+    """Counts after noise: public, with the public law of the noise."""
 
     network: Network
-    tables: Tables
+    tables: Tables  # Exact counts plus noise in every cell: integers, or multiples of 1/grid.
     n: int
+    # The law of the noise of every batch that was added up: none without noise.
     laws: tuple[NoiseLaw, ...]
+    # The same for ``n``: none if it is the public number of records.
     size_laws: tuple[NoiseLaw, ...] = ()
 
     def noise(self, node: int) -> Marginal:

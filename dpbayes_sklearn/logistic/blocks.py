@@ -77,17 +77,6 @@ class ColumnWeights(NamedTuple):
 class Blocks:
     """The public map from columns to blocks.
 
-    Attributes
-    ----------
-    domains : tuple of Interval or Categories
-        One per column.
-    effects : {"smooth", "linear"}
-        Four knots for every number, or two.
-    n_bins : int or None
-        Bins of every number that declares none of its own; None for knots.
-    intercept : bool
-        Whether the model has a constant.
-
     Examples
     --------
     >>> from dpbayes_sklearn.schema import Categories
@@ -99,10 +88,10 @@ class Blocks:
     [[1.0, 0.0, 0.5, 0.5, 0.0, 0.0, 1.0]]
     """
 
-    domains: tuple[Domain, ...]
-    effects: str = "smooth"
-    n_bins: int | None = None
-    intercept: bool = True
+    domains: tuple[Domain, ...]  # One per column.
+    effects: str = "smooth"  # Four knots for every number, or two.
+    n_bins: int | None = None  # Bins of every number that declares none of its own; None for knots.
+    intercept: bool = True  # Whether the model has a constant.
 
     def __post_init__(self) -> None:
         if max(self.sizes, default=1) > _MOST_LEVELS:

@@ -94,35 +94,17 @@ def records_per_parameter(blocks: Blocks, n: int, epsilon: float, unit: PrivacyU
 
 
 class LogisticModePlan(NamedTuple):
-    """Public choices of one release.
-
-    Attributes
-    ----------
-    blocks : Blocks
-    ridge : array of shape (parameters,)
-        The diagonal of the regulariser.
-    gradient_noise : NoiseLaw
-        The noise b, in units of 1/lattice.
-    lattice : int
-        The L.
-    farthest : float
-        A norm that the noise does not reach.
-    error : float
-        The norm that the gradient may have at the end of the search, its rounding included.
-    step : float
-        What is released is a multiple of it, or of a part of it.
-    jitter : SupNorm
-        The noise of what is released, in steps.
-    """
+    """Public choices of one release."""
 
     blocks: Blocks
-    ridge: FloatArray
-    gradient_noise: NoiseLaw
-    lattice: int
-    farthest: float
+    ridge: FloatArray  # (parameters,): the diagonal of the regulariser.
+    gradient_noise: NoiseLaw  # The noise b, in units of 1/lattice.
+    lattice: int  # The L.
+    farthest: float  # A norm that the noise does not reach.
+    # The norm that the gradient may have at the end of the search, its rounding included.
     error: float
-    step: float
-    jitter: SupNorm
+    step: float  # What is released is a multiple of it, or of a part of it.
+    jitter: SupNorm  # The noise of what is released, in steps.
 
     @property
     def noise(self) -> FloatArray:

@@ -80,20 +80,11 @@ class LabelledRecords:
     """Queries about records of two classes, each answered exactly.
 
     **Sensitive.** It refers to the records and holds no sums.
-
-    Attributes
-    ----------
-    blocks : Blocks
-        What the columns of the records mean.
-    classes : Categories
-        The two classes; the second one counts as 1.
-    records : Records
-        Features and labels, wherever they are.
     """
 
-    blocks: Blocks
-    classes: Categories
-    records: Records
+    blocks: Blocks  # What the columns of the records mean.
+    classes: Categories  # The two classes; the second one counts as 1.
+    records: Records  # Features and labels, wherever they are.
 
     kind: ClassVar[str] = "labels"
 

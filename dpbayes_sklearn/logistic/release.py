@@ -86,27 +86,14 @@ _SPARE = 1 - 2.0**-24  # This factor covers the rounding of residuals, contrasts
 
 
 class LogisticDrawPlan(NamedTuple):
-    """Public choices of the draws.
-
-    Attributes
-    ----------
-    blocks : Blocks
-    spread : array of shape (parameters,)
-        The tau: nominal errors of the mode, and of the maximum of the likelihood.
-    radius : float
-        The B.
-    weight : float
-        The kappa: 1 is the posterior itself.
-    prior : float
-        Precision of the Gaussian prior of every contrast.
-    n_draws : int
-    """
+    """Public choices of the draws."""
 
     blocks: Blocks
+    # (parameters,): the tau: nominal errors of the mode, and of the maximum of the likelihood.
     spread: FloatArray
-    radius: float
-    weight: float
-    prior: float
+    radius: float  # The B.
+    weight: float  # The kappa: 1 is the posterior itself.
+    prior: float  # Precision of the Gaussian prior of every contrast.
     n_draws: int
 
     @classmethod
@@ -314,20 +301,11 @@ def norm_limit(blocks: Blocks, tables: tuple[ColumnWeights, ...], shares: FloatA
 
 @dataclass(frozen=True)
 class LogisticPrior:
-    """The model before any data.
-
-    Attributes
-    ----------
-    blocks : Blocks
-    precision : float or None
-        Prior precision of the contrasts; None for the public rule.
-    intervals : bool or None
-        Whether the curvature is released; None for the public rule.
-    """
+    """The model before any data."""
 
     blocks: Blocks
-    precision: float | None = None
-    intervals: bool | None = None
+    precision: float | None = None  # Prior precision of the contrasts; None for the public rule.
+    intervals: bool | None = None  # Whether the curvature is released; None for the public rule.
 
 
 _REFUSED = {

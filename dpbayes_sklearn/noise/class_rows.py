@@ -66,17 +66,6 @@ class ClassRows(NoiseLaw):
 
     The arrays are the tables of the features, of shape (n_classes, values), and the class counts.
 
-    Attributes
-    ----------
-    scale : Fraction
-        The b, in counts.
-    values : tuple of int
-        Number of values of every feature.
-    n_classes : int
-        Number of classes, which have independent noises.
-    grid : int
-        The g: a power of two. Released counts are multiples of 1/g.
-
     Examples
     --------
     >>> law = ClassRows.of((2, 2, 4), n_classes=2, sensitivity=2, epsilon=Fraction(1))
@@ -86,10 +75,10 @@ class ClassRows(NoiseLaw):
     [33.6, 14.9]
     """
 
-    scale: Fraction
-    values: tuple[int, ...]
-    n_classes: int
-    grid: int
+    scale: Fraction  # The b, in counts.
+    values: tuple[int, ...]  # Number of values of every feature.
+    n_classes: int  # Number of classes, which have independent noises.
+    grid: int  # The g: a power of two. Released counts are multiples of 1/g.
 
     independent: ClassVar[bool] = False
 

@@ -87,13 +87,6 @@ class GaussianMarginal:
 class DiscreteGaussian(NoiseLaw):
     """Independent discrete Gaussian noise in every number.
 
-    Attributes
-    ----------
-    parameters : tuple of Fraction
-        The σ² of each array; 0 for an array that is public as it is.
-    numbers : tuple of int
-        How many numbers each array has.
-
     Examples
     --------
     >>> law = DiscreteGaussian((Fraction(100),), (42,))
@@ -101,8 +94,9 @@ class DiscreteGaussian(NoiseLaw):
     (Fraction(11, 100), 38.5)
     """
 
+    # The σ² of each array; 0 for an array that is public as it is.
     parameters: tuple[Fraction, ...]
-    numbers: tuple[int, ...]
+    numbers: tuple[int, ...]  # How many numbers each array has.
 
     independent: ClassVar[bool] = True
 

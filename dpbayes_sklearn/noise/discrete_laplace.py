@@ -104,13 +104,6 @@ class LaplaceMarginal:
 class DiscreteLaplace(NoiseLaw):
     """Independent discrete Laplace noise in every number.
 
-    Attributes
-    ----------
-    scales : tuple of Fraction
-        The scale b of each array; 0 for an array that is public as it is.
-    numbers : tuple of int
-        How many numbers each array has.
-
     Examples
     --------
     >>> law = DiscreteLaplace.of(Fraction(22), [4] * 10 + [2])
@@ -120,8 +113,9 @@ class DiscreteLaplace(NoiseLaw):
     Fraction(1, 1)
     """
 
+    # The scale b of each array; 0 for an array that is public as it is.
     scales: tuple[Fraction, ...]
-    numbers: tuple[int, ...]
+    numbers: tuple[int, ...]  # How many numbers each array has.
 
     independent: ClassVar[bool] = True
 
@@ -374,13 +368,6 @@ _MOST_SCALES = 10_000  # Beyond this many scales noise is far less likely than a
 class TruncatedLaplace:
     """Noise of one count.
 
-    Attributes
-    ----------
-    scale : Fraction
-        The b.
-    reach : int
-        The k: the noise is between -k and k.
-
     Examples
     --------
     >>> law = TruncatedLaplace.calibrated(Fraction(20), Fraction(1, 10**7))
@@ -388,8 +375,8 @@ class TruncatedLaplace:
     (249, True)
     """
 
-    scale: Fraction
-    reach: int
+    scale: Fraction  # The b.
+    reach: int  # The k: the noise is between -k and k.
 
     @classmethod
     @lru_cache(maxsize=256)  # columns and repeated releases ask for the same law

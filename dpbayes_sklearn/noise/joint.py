@@ -87,15 +87,6 @@ _FLAT_END = 4.5
 class SupNorm(NoiseLaw):
     """Joint noise of all numbers, P(z) proportional to exp(-max_i abs(z_i)/c_i / scale).
 
-    Attributes
-    ----------
-    scale : Fraction
-        The b, in units of the numbers.
-    sides : tuple of int
-        The c_i, one for each number.
-    grid : int
-        The g: a power of two. Numbers and noises are multiples of 1/g.
-
     Examples
     --------
     >>> law = SupNorm.of((1,) * 9, sensitivity=2, epsilon=Fraction(1))
@@ -105,9 +96,9 @@ class SupNorm(NoiseLaw):
     Fraction(1, 1)
     """
 
-    scale: Fraction
-    sides: tuple[int, ...]
-    grid: int = 1
+    scale: Fraction  # The b, in units of the numbers.
+    sides: tuple[int, ...]  # The c_i, one for each number.
+    grid: int = 1  # The g: a power of two. Numbers and noises are multiples of 1/g.
 
     independent: ClassVar[bool] = False
 

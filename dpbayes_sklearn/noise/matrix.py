@@ -56,13 +56,6 @@ from dpbayes_sklearn.noise.law import NoiseLaw, deviation_bound, draw
 class MatrixNoise(NoiseLaw):
     """Joint noise of the upper triangle, row by row, of a symmetric matrix.
 
-    Attributes
-    ----------
-    scale : Fraction
-        The b, in units of the numbers.
-    weights : tuple of Fraction
-        The a_i, one for each coordinate.
-
     Examples
     --------
     >>> law = MatrixNoise(Fraction(4), (Fraction(1), Fraction(1)))
@@ -72,8 +65,8 @@ class MatrixNoise(NoiseLaw):
     0.5
     """
 
-    scale: Fraction
-    weights: tuple[Fraction, ...]
+    scale: Fraction  # The b, in units of the numbers.
+    weights: tuple[Fraction, ...]  # The a_i, one for each coordinate.
 
     independent: ClassVar[bool] = False
 

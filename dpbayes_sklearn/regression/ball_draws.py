@@ -68,22 +68,12 @@ _MOST_EVIDENCE = 10**13  # From this n times epsilon on floats cannot hold the d
 
 
 class Place(NamedTuple):
-    """The ball in which coefficients are drawn.
+    """The ball in which coefficients are drawn."""
 
-    Attributes
-    ----------
-    centre : array of shape (width + 1,)
-    radius : float
-    limit : Fraction
-        What residuals at the centre are clipped to.
-    expected : array of shape (width + 1,)
-        Variance of the coefficients around the centre.
-    """
-
-    centre: FloatArray
+    centre: FloatArray  # (width + 1,).
     radius: float
-    limit: Fraction
-    expected: FloatArray
+    limit: Fraction  # What residuals at the centre are clipped to.
+    expected: FloatArray  # (width + 1,): variance of the coefficients around the centre.
 
 
 class BallDrawPlan(NamedTuple):

@@ -45,21 +45,13 @@ WHOLE_WINDOW = Window()
 
 
 class Reach(NamedTuple):
-    """How far windows reach beyond where the data usually are: public once they were located.
+    """How far windows reach beyond where the data usually are: public once they were located."""
 
-    Attributes
-    ----------
-    deviations : array of shape (width + 1,)
-        Standard deviations that the windows of the numbers and, last, of the target reach.
-    signs : array or None
-        The means that the signs are centred at, if they are.
-    known : bool
-        Whether products with the target are known from a first stage already.
-    """
-
+    # (width + 1,): standard deviations that the windows of the numbers and, last, of the target
+    # reach.
     deviations: FloatArray
-    signs: FloatArray | None = None
-    known: bool = False
+    signs: FloatArray | None = None  # The means that the signs are centred at, if they are.
+    known: bool = False  # Whether products with the target are known from a first stage already.
 
 
 @dataclass(frozen=True)
@@ -68,13 +60,9 @@ class Windows:
 
     A sign becomes (x - c)/(1 + abs(c)), with two values of different size: a value that is rare
     is large, the usual one is small.
-
-    Attributes
-    ----------
-    centres, halves : arrays of shape (width,)
-        On the scale of the bounds; 0 and 1 leave a coordinate as it is.
     """
 
+    # centres, halves: (width,): on the scale of the bounds; 0 and 1 leave a coordinate as it is.
     centres: FloatArray
     halves: FloatArray
 
@@ -158,13 +146,6 @@ class Design:
       carries what two indicators would, and its square is always 1.
     - Other :class:`Categories` are one *level* (0 or 1) per value, exactly one of which is 1.
 
-    Attributes
-    ----------
-    domains : tuple of Interval or Categories
-        One per column.
-    intercept : bool
-        Whether the model has a constant.
-
     Examples
     --------
     >>> design = Design((Interval(0, 10), Categories([*"ab"]), Categories([*"xyz"])))
@@ -173,8 +154,8 @@ class Design:
     [[[1.0, -1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0, 0.0]]]
     """
 
-    domains: tuple[Domain, ...]
-    intercept: bool = True
+    domains: tuple[Domain, ...]  # One per column.
+    intercept: bool = True  # Whether the model has a constant.
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the declared fields only, so that cached values reveal no earlier use."""

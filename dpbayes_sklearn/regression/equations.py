@@ -136,53 +136,37 @@ class FirstStage(NamedTuple):
 
 @dataclass(frozen=True)
 class Centred:
-    """Means, covariances and products with the target, and the variances of their noise.
-
-    Attributes
-    ----------
-    design : Design
-    n : int
-    mean, mean_error : arrays of shape (width,)
-        0 without an intercept: then nothing is centred.
-    target, target_error : float
-        Mean of the target.
-    covariance, error : arrays of shape (width, width)
-        ``error`` is that of the mean products: 0 where they are public, or known by the means.
-    cross, cross_error : arrays of shape (width,)
-        Covariances with the target; the errors are again those of the mean products.
-    total, total_error : float
-        Variance of the target.
-    places : Located
-    square_slope : array of shape (width,)
-        Change of a coordinate's mean square with its mean, if that is all it depends on: 1 for a
-        level, whose square is itself; 0 for numbers.
-    contrasts : Contrasts
-        The coefficients that are not determined by others.
-    baseline : array of shape (width,)
-        Coefficients of the model whose residuals the target is; 0 if it is none.
-    explainable : float
-        Variance of the target itself.
-    first : pair of arrays of shape (width,), optional
-        Covariances with the target as a first stage tells them, and the variances of their noise.
-    """
+    """Means, covariances and products with the target, and the variances of their noise."""
 
     design: Design
     n: int
+    # mean, mean_error: (width,): 0 without an intercept: then nothing is centred.
     mean: FloatArray
     mean_error: FloatArray
+    # target, target_error: Mean of the target.
     target: float
     target_error: float
+    # covariance, error: (width, width): ``error`` is that of the mean products: 0 where they are
+    # public, or known by the means.
     covariance: FloatArray
     error: FloatArray
+    # cross, cross_error: (width,): covariances with the target; the errors are again those of the
+    # mean products.
     cross: FloatArray
     cross_error: FloatArray
+    # total, total_error: Variance of the target.
     total: float
     total_error: float
     places: Located | None
+    # (width,): change of a coordinate's mean square with its mean, if that is all it depends on: 1
+    # for a level, whose square is itself; 0 for numbers.
     square_slope: FloatArray
-    contrasts: Contrasts
+    contrasts: Contrasts  # The coefficients that are not determined by others.
+    # (width,): coefficients of the model whose residuals the target is; 0 if it is none.
     baseline: FloatArray
-    explainable: float
+    explainable: float  # Variance of the target itself.
+    # (width,): covariances with the target as a first stage tells them, and the variances of their
+    # noise.
     first: tuple[FloatArray, FloatArray] | None
 
     @property
@@ -475,16 +459,10 @@ _VARIANCE_POINTS = 600  # The grid of possible variances has this many points.
 
 @dataclass(frozen=True)
 class VariancePosterior:
-    """Probabilities of the same values for every coordinate.
+    """Probabilities of the same values for every coordinate."""
 
-    Attributes
-    ----------
-    values : array of shape (grid,)
-    probabilities : array of shape (width, grid)
-    """
-
-    values: FloatArray
-    probabilities: FloatArray
+    values: FloatArray  # (grid,).
+    probabilities: FloatArray  # (width, grid).
 
     @property
     def mean(self) -> FloatArray:

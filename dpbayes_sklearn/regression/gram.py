@@ -85,32 +85,19 @@ _MOST_STRETCH = 4.0  # A weight is stretched for a wide or narrow window by at m
 
 @dataclass(frozen=True)
 class GramMatrix:
-    """All entries of the moments at once.
+    """All entries of the moments at once."""
 
-    Attributes
-    ----------
-    rows, columns : arrays of int
-        Positions in the upper triangle; 0 is the constant, the last is the target.
-    weights : tuple of Fraction
-        The a_i of the coordinates that are there.
-    fixed : Fraction
-        The part of the bound that constant, signs and levels have in every record.
-    norm : RowNorm
-        Which records are scaled so that numbers, centred signs and target do not exceed their part
-        of the bound.
-    target_end : float
-        Part of the target's window beyond which a record of otherwise usual size is scaled.
-    n_changed : int
-        How many records come or go between neighbours.
-    """
-
+    # rows, columns: Positions in the upper triangle; 0 is the constant, the last is the target.
     rows: npt.NDArray[np.intp]
     columns: npt.NDArray[np.intp]
-    weights: tuple[Fraction, ...]
-    fixed: Fraction
+    weights: tuple[Fraction, ...]  # The a_i of the coordinates that are there.
+    fixed: Fraction  # The part of the bound that constant, signs and levels have in every record.
+    # Which records are scaled so that numbers, centred signs and target do not exceed their part of
+    # the bound.
     norm: RowNorm
+    # Part of the target's window beyond which a record of otherwise usual size is scaled.
     target_end: float
-    n_changed: int = RECORD.n_changed
+    n_changed: int = RECORD.n_changed  # How many records come or go between neighbours.
 
     @property
     def limit(self) -> Fraction:
@@ -240,20 +227,11 @@ _FOR_SQUARES = Fraction(1, 10)  # The e of scaled records is this part of the bo
 
 @dataclass(frozen=True)
 class GaussianGram(GaussianBlock):
-    """All entries of the moments that are not public.
+    """All entries of the moments that are not public."""
 
-    Attributes
-    ----------
-    bound_of_one_record : Fraction
-        The bound of a record that comes or goes.
-    norm : RowNorm
-        Which records are scaled before they are summed.
-    target_end : float
-        Part of the target's window beyond which a record of otherwise usual size is scaled.
-    """
-
-    bound_of_one_record: Fraction
-    norm: RowNorm
+    bound_of_one_record: Fraction  # The bound of a record that comes or goes.
+    norm: RowNorm  # Which records are scaled before they are summed.
+    # Part of the target's window beyond which a record of otherwise usual size is scaled.
     target_end: float
 
     @property

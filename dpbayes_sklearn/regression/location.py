@@ -53,31 +53,17 @@ _NOT_LOCATED = 2.5  # Bounds of a column that was not located reach this many de
 
 @dataclass(frozen=True)
 class Location:
-    """What is known about some columns, on the scale of their bounds; one entry for each.
+    """What is known about some columns, on the scale of their bounds; one entry for each."""
 
-    Attributes
-    ----------
-    centre : array
-        The released mean.
-    error : array
-        Standard deviation of its noise.
-    log_spread, log_spread_sd : arrays
-        Mean and standard deviation of the logarithm of the spread.
-    half : array
-        Half of the width of the window.
-    distance_shares : array of shape (columns, len(RADII))
-        Shares of the records: the released ones averaged with the model.
-    distance_variances : array of the same shape
-        Their variances.
-    """
-
-    centre: FloatArray
-    error: FloatArray
+    centre: FloatArray  # The released mean.
+    error: FloatArray  # Standard deviation of its noise.
+    # log_spread, log_spread_sd: Mean and standard deviation of the logarithm of the spread.
     log_spread: FloatArray
     log_spread_sd: FloatArray
-    half: FloatArray
+    half: FloatArray  # Half of the width of the window.
+    # (columns, len(RADII): shares of the records: the released ones averaged with the model.
     distance_shares: FloatArray
-    distance_variances: FloatArray
+    distance_variances: FloatArray  # Their variances.
 
     @property
     def squares(self) -> FloatArray:
@@ -112,21 +98,12 @@ class Location:
 
 @dataclass(frozen=True)
 class Located:
-    """Public locations: of the target, and of numbers and signs if there was a budget for them.
-
-    Attributes
-    ----------
-    target : Location
-    numbers : Location or None
-    signs : array or None
-        Released means of the signs, at which they are centred.
-    target_end : float
-        Part of the target's window beyond which records of otherwise usual size are scaled.
-    """
+    """Public locations: of the target, and of numbers and signs if there was a budget for them."""
 
     target: Location
     numbers: Location | None
-    signs: FloatArray | None = None
+    signs: FloatArray | None = None  # Released means of the signs, at which they are centred.
+    # Part of the target's window beyond which records of otherwise usual size are scaled.
     target_end: float = 1.0
 
     @property

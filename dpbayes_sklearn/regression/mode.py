@@ -117,44 +117,21 @@ _UPWARD = 1 + 2.0**-40  # This factor covers the rounding of floats.
 
 
 class RobustModePlan(NamedTuple):
-    """Public choices of one release.
-
-    Attributes
-    ----------
-    design : Design
-    grid : int
-        Steps from 0 to 1 of coordinates and target.
-    limit : int
-        The h, in steps of the grid.
-    ridge : array of shape (width + 1,)
-        The diagonal of the regulariser.
-    gradient_noise : NoiseLaw
-        The noise of the gradient, in steps.
-    lattice : int
-        Steps of that noise from 0 to 1.
-    noise : array of shape (width + 1,)
-        Its variance in every entry of the gradient.
-    inexact : float
-        Norm of all that is not exact about the noise: its place in a cell, and floats.
-    error : float
-        The norm that the gradient may have at the end of the search, its rounding included.
-    step : float
-        The s: what is released is a multiple of it, or of a part of it.
-    jitter : SupNorm
-        The noise of what is released, in steps.
-    """
+    """Public choices of one release."""
 
     design: Design
-    grid: int
-    limit: int
-    ridge: FloatArray
-    gradient_noise: NoiseLaw
-    lattice: int
-    noise: FloatArray
+    grid: int  # Steps from 0 to 1 of coordinates and target.
+    limit: int  # The h, in steps of the grid.
+    ridge: FloatArray  # (width + 1,): the diagonal of the regulariser.
+    gradient_noise: NoiseLaw  # The noise of the gradient, in steps.
+    lattice: int  # Steps of that noise from 0 to 1.
+    noise: FloatArray  # (width + 1,): its variance in every entry of the gradient.
+    # Norm of all that is not exact about the noise: its place in a cell, and floats.
     inexact: float
+    # The norm that the gradient may have at the end of the search, its rounding included.
     error: float
-    step: float
-    jitter: SupNorm
+    step: float  # The s: what is released is a multiple of it, or of a part of it.
+    jitter: SupNorm  # The noise of what is released, in steps.
 
     @property
     def needs_delta(self) -> bool:
@@ -384,21 +361,12 @@ def _minimum(
 
 
 class Units(NamedTuple):
-    """Where target and columns lie, and how the target varies in its window: all released.
-
-    Attributes
-    ----------
-    window : Window
-    windows : Windows
-    variance : float
-        Of the target, in its window.
-    squares : array of shape (width + 1,)
-        Mean squares of (constant, coordinates): located ones, or those of even columns.
-    """
+    """Where target and columns lie, and how the target varies in its window: all released."""
 
     window: Window
     windows: Windows
-    variance: float
+    variance: float  # Of the target, in its window.
+    # (width + 1,): mean squares of (constant, coordinates): located ones, or those of even columns.
     squares: FloatArray
 
     @classmethod
@@ -413,22 +381,14 @@ class Units(NamedTuple):
 
 
 class DrawLaw(NamedTuple):
-    """The nominal law of a draw of (constant, coefficients), by public facts.
+    """The nominal law of a draw of (constant, coefficients), by public facts."""
 
-    Attributes
-    ----------
-    centre : array of shape (width + 1,)
-        Where draws are centred.
-    gain, noise : arrays of shape (width + 1,)
-        The share of a distance from the centre that a draw shows, and its variance.
-    expected : array of shape (width + 1,)
-        Variance of the coefficients around the centre.
-    """
-
-    centre: FloatArray
+    centre: FloatArray  # (width + 1,): where draws are centred.
+    # gain, noise: (width + 1,): the share of a distance from the centre that a draw shows, and its
+    # variance.
     gain: FloatArray
     noise: FloatArray
-    expected: FloatArray
+    expected: FloatArray  # (width + 1,): variance of the coefficients around the centre.
 
     def belief(self, draws: FloatArray, inference: str) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the coefficients, given draws."""
@@ -540,21 +500,11 @@ def released_mode(
 
 
 class PerturbedStage(NamedTuple):
-    """A released mode, whose residuals are asked for next.
-
-    Attributes
-    ----------
-    mode : ReleasedMode
-    units : Units
-        Those of the mode: signs are neither centred nor scaled.
-    baseline : Baseline
-        The mode in windows in which signs are.
-    n : int
-    """
+    """A released mode, whose residuals are asked for next."""
 
     mode: ReleasedMode
-    units: Units
-    baseline: Baseline
+    units: Units  # Those of the mode: signs are neither centred nor scaled.
+    baseline: Baseline  # The mode in windows in which signs are.
     n: int
 
     def told(self, residuals: Location, within: Window) -> FirstStage:

@@ -64,25 +64,14 @@ from dpbayes_sklearn.release import Facts
 
 @dataclass(frozen=True)
 class GaussianBlock:
-    """Entries of the moments in groups of equal weight, one group after the other.
+    """Entries of the moments in groups of equal weight, one group after the other."""
 
-    Attributes
-    ----------
-    rows, columns : arrays of int
-        Positions in the upper triangle; 0 is the constant, the last is the target.
-    sizes : tuple of int
-        How many entries each group has.
-    weights : tuple of Fraction
-        The w of every group.
-    bound : Fraction
-        The c², in units of the sums.
-    """
-
+    # rows, columns: Positions in the upper triangle; 0 is the constant, the last is the target.
     rows: Positions
     columns: Positions
-    sizes: tuple[int, ...]
-    weights: tuple[Fraction, ...]
-    bound: Fraction
+    sizes: tuple[int, ...]  # How many entries each group has.
+    weights: tuple[Fraction, ...]  # The w of every group.
+    bound: Fraction  # The c², in units of the sums.
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -95,27 +84,16 @@ class GaussianBlock:
 
 @dataclass(frozen=True)
 class Block:
-    """Entries of the moments that are released together, with their sensitivities.
+    """Entries of the moments that are released together, with their sensitivities."""
 
-    Attributes
-    ----------
-    rows, columns : arrays of int
-        Positions in the upper triangle; 0 is the constant, the last is the target.
-    l1_sensitivity : Fraction
-    entry_sensitivities : array of int
-        The sensitivity of every single entry: 1 or 2.
-    l1_of_one_record : int, optional
-        What one record adds to all entries at most, in L1; by default 1 to each.
-    times : int
-        How many records are protected together.
-    """
-
+    # rows, columns: Positions in the upper triangle; 0 is the constant, the last is the target.
     rows: Positions
     columns: Positions
     l1_sensitivity: Fraction
-    entry_sensitivities: IntArray
+    entry_sensitivities: IntArray  # The sensitivity of every single entry: 1 or 2.
+    # What one record adds to all entries at most, in L1; by default 1 to each.
     l1_of_one_record: int | None = None
-    times: int = 1
+    times: int = 1  # How many records are protected together.
 
     @classmethod
     def of(
@@ -341,29 +319,15 @@ class Moments:
     target lies, then the products of targets clipped to that window, then the residuals of what
     was learned. Each query is asked of every shard of the records and the answers are added up;
     they are sums of integers, so they do not depend on how the records are spread.
-
-    Attributes
-    ----------
-    design : Design
-        What the columns of the records mean.
-    scale : Scale
-        The map of the target's bounds to [-1, 1].
-    records : Records
-        Features and targets, wherever they are; a missing target counts as the middle of its
-        bounds.
-    unit : PrivacyUnit
-        Who is protected.
-    size : Facts, optional
-        The released number of records, if the exact one is secret.
-    sample : array of positions, optional
-        The records that the queries are about, in increasing order; all if left out.
     """
 
-    design: Design
-    scale: Scale
+    design: Design  # What the columns of the records mean.
+    scale: Scale  # The map of the target's bounds to [-1, 1].
+    # Features and targets, wherever they are; a missing target counts as the middle of its bounds.
     records: Records
-    unit: PrivacyUnit = RECORD
-    size: Facts | None = None
+    unit: PrivacyUnit = RECORD  # Who is protected.
+    size: Facts | None = None  # The released number of records, if the exact one is secret.
+    # The records that the queries are about, in increasing order; all if left out.
     sample: Positions | None = None
 
     kind: ClassVar[str] = "moments"
@@ -499,29 +463,14 @@ class Moments:
 
 @dataclass(frozen=True)
 class ReleasedMoments:
-    """Moments after noise: public, with the variance of the noise.
-
-    Attributes
-    ----------
-    design : Design
-    n : int
-        Number of records.
-    gram : array of shape (width + 2, width + 2)
-        Sums of zz' plus noise, z = (1, x, t).
-    variance : array of the same shape
-        Variance of the noise in every entry; 0 where an entry is public or free of noise.
-    window : Window
-        Where the target was clipped, and the scale of t.
-    windows : Windows
-        Where the columns were clipped, and the scale of x.
-    increment : float
-        What was added to every diagonal entry so that the matrix is positive semi-definite.
-    """
+    """Moments after noise: public, with the variance of the noise."""
 
     design: Design
-    n: int
-    gram: FloatArray
+    n: int  # Number of records.
+    gram: FloatArray  # (width + 2, width + 2): sums of zz' plus noise, z = (1, x, t).
+    # Variance of the noise in every entry; 0 where an entry is public or free of noise.
     variance: FloatArray
-    window: Window
-    windows: Windows
+    window: Window  # Where the target was clipped, and the scale of t.
+    windows: Windows  # Where the columns were clipped, and the scale of x.
+    # What was added to every diagonal entry so that the matrix is positive semi-definite.
     increment: float = 0.0

@@ -130,24 +130,14 @@ _LARGEST_COEFFICIENT = 2.0**6  # No regression on this scale has a larger coeffi
 
 
 class Predictive(NamedTuple):
-    """A public model whose residuals are asked for.
+    """A public model whose residuals are asked for."""
 
-    Attributes
-    ----------
-    coefficients : array of shape (width + 1, 1 + k)
-        First those of the mean, then k columns whose products with (1, x) are squared and added to
-        ``noise`` for the predictive variance.
-    noise : float
-    reach : float
-        Residuals are clipped at so many predictive standard deviations.
-    windows : Windows
-        Where the coordinates are clipped.
-    """
-
+    # (width + 1, 1 + k): first those of the mean, then k columns whose products with (1, x) are
+    # squared and added to ``noise`` for the predictive variance.
     coefficients: FloatArray
     noise: float
-    reach: float
-    windows: Windows
+    reach: float  # Residuals are clipped at so many predictive standard deviations.
+    windows: Windows  # Where the coordinates are clipped.
 
 
 # No residual is farther from 0 than this many widths of the target's window.
@@ -155,21 +145,11 @@ _LARGEST_RESIDUAL = 4.0
 
 
 class Baseline(NamedTuple):
-    """A released model whose residuals take the place of the target.
+    """A released model whose residuals take the place of the target."""
 
-    Attributes
-    ----------
-    coefficients : array of shape (width + 1,)
-        In units of the windows.
-    window : Window
-        Of the target.
-    windows : Windows
-        Of the coordinates.
-    """
-
-    coefficients: FloatArray
-    window: Window
-    windows: Windows
+    coefficients: FloatArray  # (width + 1,): in units of the windows.
+    window: Window  # Of the target.
+    windows: Windows  # Of the coordinates.
 
     @property
     def half(self) -> float:
@@ -452,21 +432,12 @@ COEFFICIENT_LATTICE = 1 / _COEFFICIENT_PARTS**2
 
 
 class LossDerivatives(NamedTuple):
-    """The first and second derivatives of the loss at some coefficients.
+    """The first and second derivatives of the loss at some coefficients."""
 
-    Attributes
-    ----------
-    negative_gradient : array of shape (width + 1,)
-        The sum of x ψ(r), of the constant first.
-    curvature : array of shape (width + 1, width + 1)
-        The sum of xx' over the records whose residual is below the limit.
-    rows : int
-        Number of records.
-    """
-
-    negative_gradient: FloatArray
+    negative_gradient: FloatArray  # (width + 1,): the sum of x ψ(r), of the constant first.
+    # (width + 1, width + 1): the sum of xx' over the records whose residual is below the limit.
     curvature: FloatArray
-    rows: int
+    rows: int  # Number of records.
 
     @classmethod
     def read(cls, sums: IntArray, grid: int) -> LossDerivatives:

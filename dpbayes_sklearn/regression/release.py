@@ -79,18 +79,11 @@ GramBlock = GramMatrix | GaussianGram | Block
 
 
 class Products(NamedTuple):
-    """How the products of a model are released.
+    """How the products of a model are released."""
 
-    Attributes
-    ----------
-    block : callable
-        Chooses entries and noise, given where target and columns lie.
-    reach : float
-        Windows are so many times as wide as they are at least.
-    """
-
+    # Chooses entries and noise, given where target and columns lie.
     block: Callable[[Located], GramBlock]
-    reach: float
+    reach: float  # Windows are so many times as wide as they are at least.
 
 
 def noisy_moments(

@@ -110,30 +110,19 @@ def contrasts(design: Design) -> tuple[list[Contrast], FloatArray]:
 
 @dataclass(frozen=True)
 class Slopes:
-    """Estimates of (constant, coefficients) under weak priors, and their errors.
+    """Estimates of (constant, coefficients) under weak priors, and their errors."""
 
-    Attributes
-    ----------
-    mean : array of shape (width + 1,)
-    sampling : array of shape (width + 1, width + 1)
-        Covariance of the error that the records have as a sample.
-    privacy : array of shape (width + 1, width + 1)
-        Covariance of all other errors: noise, clipping, and what the weak prior changes.
-    growth : array of shape (rows, 2)
-        How the variance of a row of `contrasts` grows if its value is larger than the estimate by
-        t: by ``growth[:, 0] * t + growth[:, 1] * t**2``.
-    n : int, optional
-        Number of records: public, or released.
-    explained : float, optional
-        Variance of the fitted values, if moments were released.
-    """
-
-    mean: FloatArray
+    mean: FloatArray  # (width + 1,).
+    # (width + 1, width + 1): covariance of the error that the records have as a sample.
     sampling: FloatArray
+    # (width + 1, width + 1): covariance of all other errors: noise, clipping, and what the weak
+    # prior changes.
     privacy: FloatArray
+    # (rows, 2): how the variance of a row of `contrasts` grows if its value is larger than the
+    # estimate by t: by ``growth[:, 0] * t + growth[:, 1] * t**2``.
     growth: FloatArray
-    n: int | None = None
-    explained: float | None = None
+    n: int | None = None  # Number of records: public, or released.
+    explained: float | None = None  # Variance of the fitted values, if moments were released.
 
     @classmethod
     def of(cls, mean: FloatArray, covariance: FloatArray, design: Design) -> Slopes:
@@ -162,14 +151,9 @@ class Slopes:
 
 
 class Weighted(NamedTuple):
-    """Released sums of squared residuals: plain, then weighted by the square of every coordinate.
+    """Released sums of squared residuals: plain, and weighted by every squared coordinate."""
 
-    Attributes
-    ----------
-    sums, variance : arrays of shape (width + 1,)
-        The sums, and the variances of their noise.
-    """
-
+    # sums, variance: (width + 1,): the sums, and the variances of their noise.
     sums: FloatArray
     variance: FloatArray
 

@@ -39,23 +39,14 @@ _GAUSSIAN_WEIGHTED, _GAUSSIAN_LEAST_WEIGHTED = 170, 600
 
 
 class _TwoStages(NamedTuple):
-    """What the steps of two stages get.
+    """What the steps of two stages get."""
 
-    Attributes
-    ----------
-    first : Fraction
-        Part of the model's share that the first stage has.
-    spread, tail : int
-        Mean and spread of residuals, and what clipping takes of them, get what so many records are
-        worth.
-    tail_from : int
-        With fewer records the tail gets less: noise would hide it.
-    """
-
-    first: Fraction
+    first: Fraction  # Part of the model's share that the first stage has.
+    # spread, tail: Mean and spread of residuals, and what clipping takes of them, get what so many
+    # records are worth.
     spread: int
     tail: int
-    tail_from: int
+    tail_from: int  # With fewer records the tail gets less: noise would hide it.
 
 
 _PURE = _TwoStages(Fraction(1, 2), 100, 600, 9600)
@@ -63,37 +54,24 @@ _GAUSSIAN = _TwoStages(Fraction(1, 5), 100**2, 600**2, 1000**2)
 
 
 class Shares(NamedTuple):
-    """Exact parts of the budget, in the order in which they are spent; they add up to it.
+    """Exact parts of the budget, in the order in which they are spent; they add up to it."""
 
-    Attributes
-    ----------
-    target, columns, signs, mean, model, residuals : Fraction
-        Parts of epsilon, or of rho if the noise is Gaussian. In two stages ``mean`` is for what
-        clipping takes of the residuals.
-    spread : Fraction
-        Likewise, for mean and spread of the residuals of a first stage.
-    first : Fraction
-        Likewise, for a first stage: a perturbed mode, or moments with Gaussian noise.
-    uneven : Fraction
-        Like the first six, for squared residuals weighted by the squares of the coordinates.
-    epsilon : Fraction
-        The epsilon of all together.
-    gaussian : bool
-    unit : PrivacyUnit
-        Who is protected.
-    """
-
+    # target, columns, signs, mean, model, residuals: Parts of epsilon, or of rho if the noise is
+    # Gaussian. In two stages ``mean`` is for what clipping takes of the residuals.
     target: Fraction
     columns: Fraction
     signs: Fraction
     mean: Fraction
     model: Fraction
     residuals: Fraction
-    epsilon: Fraction
+    epsilon: Fraction  # The epsilon of all together.
     gaussian: bool = False
-    unit: PrivacyUnit = RECORD
+    unit: PrivacyUnit = RECORD  # Who is protected.
+    # Likewise, for mean and spread of the residuals of a first stage.
     spread: Fraction = Fraction(0)
+    # Likewise, for a first stage: a perturbed mode, or moments with Gaussian noise.
     first: Fraction = Fraction(0)
+    # Like the first six, for squared residuals weighted by the squares of the coordinates.
     uneven: Fraction = Fraction(0)
 
     @property
