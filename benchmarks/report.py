@@ -69,6 +69,8 @@ def render(results: Path) -> Iterator[str]:
     """Yield the lines of the report, from the results there are."""
     yield "# Benchmarks\n"
     yield (
+        "How accurate and how fast is the library, beside no privacy, simpler settings, other "
+        "libraries and the papers? The first table shows the default. "
         "Written by `make bench`; no figure on this page is typed by hand. Each section can be "
         "made separately, and states the command and the versions used.\n"
     )
