@@ -7,21 +7,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any
-from zlib import crc32
-
-import numpy as np
-from sklearn.base import clone
 
 import dpbayes_sklearn
 from benchmarks.audit._accounting import accounting, composition
-from benchmarks.audit._cases import Case, Subject, cases_of, circumstance
+from benchmarks.audit._cases import Case, cases_of
 from benchmarks.audit._command_line import command_line
 from benchmarks.audit._draws import attacks, concentration, laws, origins
 from benchmarks.audit._models import UNITS
-from benchmarks.audit._pairs import subjects
 from benchmarks.audit._rehearsals import rehearsals
 from benchmarks.audit._scopes import scopes
 from benchmarks.audit._searches import searches
@@ -35,58 +29,9 @@ from benchmarks.audit.leaks import leak_walk, leaks_of_units
 from benchmarks.audit.order import listed_anew, places, sorted_tables
 from benchmarks.audit.parts import parts
 from benchmarks.audit.preflight import plans
+from benchmarks.audit.replay import replays
 from benchmarks.audit.values import declarations
 from benchmarks.audit.values import short_values as values
-from dpbayes_sklearn import BudgetAccountant
-from dpbayes_sklearn.audit.fuzzing import CONTAINERS
-from dpbayes_sklearn.audit.replaying import SEARCH, replay
-from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
-
-
-@lru_cache
-def few_subjects() -> list[Subject]:
-    """Return one subject of every estimator and mechanism, and more of one mechanism."""
-    everything = [s for s in subjects() if "laplace" in s.name or "feature" not in s.name]
-    first = {_what(s): s for s in reversed(everything)}
-    return [s for s in everything if s in first.values() or "laplace" in s.name]
-
-
-def _what(subject: Subject) -> tuple[Any, ...]:
-    """Tell subjects apart by estimator and mechanism, or by container and role."""
-    if _kind(subject) == "containers":
-        return (subject.name,)
-    return type(subject.estimator), getattr(subject.estimator, "mechanism", subject.name)
-
-
-def _kind(subject: Subject) -> str:
-    if subject.name.endswith(tuple(CONTAINERS)):
-        return "containers"
-    prepares = hasattr(subject.estimator, "transform") or isinstance(
-        subject.estimator, FrameDomains
-    )
-    return "preparation" if prepares else "estimators"
-
-
-def replays(kind: str) -> list[Case]:
-    """Replay two pairs of neighbours for every estimator and mechanism of one kind."""
-    few = [s for s in few_subjects() if _kind(s) == kind]
-    return [Case(s.name, partial(_replays, number, s)) for number, s in enumerate(few)]
-
-
-def _replays(number: int, subject: Subject) -> Iterator[str]:
-    rng = np.random.default_rng(crc32(subject.name.encode()))
-    ledger = BudgetAccountant(delta=1)
-    estimator = clone(subject.estimator).set_params(accountant=ledger)
-    for turn, freeze in enumerate(subject.freezes * subject.rounds):
-        with circumstance(number + turn):
-            found = replay(estimator, *subject.make(rng), freeze=freeze)
-        yield from (f"{subject}: {what}" for what in found.divergences)
-        if found.status != "fitted":
-            yield f"{subject}: {found.status}"
-        if found.epsilon != float(getattr(estimator, "epsilon", 1.0)):
-            yield f"{subject}: epsilon {found.epsilon}"
-        if not found.calls or not (found.shifts or freeze is SEARCH):
-            yield f"{subject}: nothing was frozen"
 
 
 def source_code() -> Iterator[str]:

@@ -1,53 +1,16 @@
-r"""The exact delta at an epsilon between two discrete laws, and of shifted discrete Gaussians.
-
-.. math:: \delta(\varepsilon) = \sum_x (P(x) - e^\varepsilon Q(x))_+
-"""
+"""The exact delta of discrete Gaussian noise on counts that change by a pattern, or in a world."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from benchmarks.audit._cases import Row
 from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.privacy.gaussian import Shifts, gaussian_variance
-
-Law = npt.NDArray[np.float64]
-
-
-def hockey_stick(p: Law, q: Law, epsilon: float) -> float:
-    """Return delta between two laws given as arrays over the same points."""
-    return float(np.clip(p - math.exp(epsilon) * q, 0, None).sum())
-
-
-def gaussian_law(variance: Fraction | float, reach: int) -> Law:
-    """Return the discrete Gaussian probabilities of -reach, ..., reach."""
-    z = np.arange(-reach, reach + 1, dtype=np.float64)
-    weights = np.exp(-(z**2) / (2 * float(variance)))
-    return np.asarray(weights / weights.sum())
-
-
-def enumerated_delta(
-    variance: Fraction | float, epsilon: float, shifts: list[tuple[int, int]]
-) -> float:
-    """Return delta by listing every outcome of every cell: for two or three cells.
-
-    Cells are given by (amount of change, weight); the variance is that of weight 1.
-    """
-    reach = math.ceil(14 * math.sqrt(variance)) + max(shift for shift, _ in shifts)
-    p, q = np.ones(1), np.ones(1)
-    for shift, weight in shifts:
-        law = np.pad(gaussian_law(variance / weight, reach), shift)
-        p = np.multiply.outer(p, law).ravel()
-        q = np.multiply.outer(q, np.roll(law, shift)).ravel()
-    return hockey_stick(p, q, epsilon)
 
 
 def convolved_delta(variance: Fraction | float, epsilon: float, shifts: Shifts) -> float:

@@ -90,7 +90,6 @@ class Texts(StepLaw):
     columns: tuple[tuple[TruncatedLaplace, tuple[tuple[str, int], ...]], ...]
 
     def key(self) -> bytes:
-        """Return everything."""
         return repr(self.columns).encode()
 
     def _loss(self, other: Texts) -> float:
@@ -149,7 +148,6 @@ class ModeSearch(StepLaw):
     found: FloatArray
 
     def key(self) -> bytes:
-        """Return nothing: where a search ends is for the noise of the mode to hide."""
         return b""
 
     def _loss(self, other: ModeSearch) -> float:

@@ -133,11 +133,6 @@ class Recorder(Noise):
         numbers = np.arange(first + 1, first + count + 1)
         return self.marks * np.where(numbers % 2, numbers, -numbers) * _MARK
 
-    @property
-    def is_gaussian(self) -> bool:
-        """Tell whether all noise that was drawn is Gaussian."""
-        return {*self.groups} == {_GAUSSIAN}
-
     @staticmethod
     def names(marks: FloatArray) -> IntArray:
         """Return which noise was added, by the marks that it left; -1 if none was."""

@@ -90,7 +90,6 @@ class Added(StepLaw):
         return self.centre.size
 
     def key(self) -> bytes:
-        """Return centre and law."""
         return repr(self.law).encode() + b"|" + self.centre.tobytes()
 
     def _loss(self, other: Added) -> Fraction | float:
@@ -119,13 +118,11 @@ class Choice(StepLaw):
 
     @property
     def n_outcomes(self) -> int:
-        """Number of points."""
         return self.weights.size
 
     n_answers = n_outcomes
 
     def key(self) -> bytes:
-        """Return the weights."""
         return repr(self.weights.shape).encode() + self.weights.tobytes()
 
     def _loss(self, other: Choice) -> float:
@@ -166,11 +163,9 @@ class Placed(StepLaw):
 
     @property
     def n_outcomes(self) -> int:
-        """Number of segments."""
         return len(self.weights)
 
     def key(self) -> bytes:
-        """Return ends and weights."""
         return repr((self.ends, self.weights)).encode()
 
     def _loss(self, other: Placed) -> float:
@@ -206,7 +201,6 @@ class Ball(StepLaw):
     n_draws: int
 
     def key(self) -> bytes:
-        """Return everything."""
         numbers = (self.radius, self.n_draws)
         return repr(numbers).encode() + self.precision.tobytes() + self.linear.tobytes()
 
@@ -230,7 +224,6 @@ class PerturbedMinimum(StepLaw):
     objective: Any = field(default=None, compare=False, repr=False)
 
     def key(self) -> bytes:
-        """Return everything, the records in one order."""
         order = np.lexsort(self.records.T)
         return self._public + self.records[order].tobytes()
 
@@ -307,7 +300,6 @@ class Mode(PerturbedMinimum):
         return sum(math.log1p((np.square(row[:-1]) / self.plan.ridge).sum()) for row in rows)
 
     def left(self, found: FloatArray, noise: IntArray) -> float:
-        """Return the norm of the gradient at what was found, and how far the noise may be off."""
         plan, x = self.plan, self.records[:, :-1]
         limit = plan.limit / plan.grid
         descent = np.clip(self.records[:, -1] - x @ found, -limit, limit) @ x
@@ -316,7 +308,6 @@ class Mode(PerturbedMinimum):
         return float(np.linalg.norm(gradient) + plan.inexact)
 
     def log_density(self, w: FloatArray) -> FloatArray:
-        """Return the log of the density of the exact minimum at rows of coefficients."""
         x, h = self.records[:, :-1], self.plan.limit / self.plan.grid
         residuals = self.records[:, -1] - w @ x.T
         descent = np.clip(residuals, -h, h) @ x
@@ -394,7 +385,6 @@ class Fixed(StepLaw):
     content: bytes
 
     def key(self) -> bytes:
-        """Return the content."""
         return self.content
 
     def _loss(self, other: Fixed) -> Fraction | float:
@@ -407,7 +397,6 @@ class Opaque(StepLaw):
     """Numbers whose law could not be read: nothing can be promised about them."""
 
     def key(self) -> bytes:
-        """Return nothing: all are alike."""
         return b""
 
     def _loss(self, other: Opaque) -> float:
@@ -515,7 +504,6 @@ class LogisticMode(PerturbedMinimum):
         return np.asarray(np.linalg.slogdet(curvature)[1] + self._exponents(noise))
 
     def left(self, found: FloatArray, noise: IntArray) -> float:
-        """Return the norm of the gradient at what was found, and how far the noise may be off."""
         plan, blocks = self.plan, self.plan.blocks
         x, y = self.records[:, :-1] @ blocks.basis, self.records[:, -1]
         by_block = np.split(noise, np.cumsum(blocks.sizes))

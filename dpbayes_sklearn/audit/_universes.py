@@ -171,11 +171,9 @@ class CountUniverse(Universe):
 
     @cached_property
     def records(self) -> list[Record]:
-        """Every combination of codes."""
         return list(product(*map(range, self.network.sizes)))
 
     def statistics(self, chosen: Sequence[int]) -> CountTables:
-        """Count records."""
         codes = np.array([self.records[i] for i in chosen], np.uint8)
         codes = codes.reshape(-1, len(self.network.sizes))
         return CountTables.count(self.network, [(codes[:, :-1], codes[:, -1].astype(np.intp))])
@@ -186,7 +184,6 @@ class CountUniverse(Universe):
         return counts if size is None else Known(counts, size)
 
     def prior(self, concentration: Any) -> DirichletPrior:
-        """Return the same pseudo-counts for every row; a short list is repeated."""
         given = np.asarray(concentration, np.float64)
         return _CountPrior(self.network, tuple(np.resize(given, k) for k in self.network.sizes))
 
@@ -199,15 +196,12 @@ class SimplexUniverse(Universe):
 
     @cached_property
     def records(self) -> list[Record]:
-        """Every category."""
         return [(code,) for code in range(self.n_categories)]
 
     def statistics(self, chosen: Sequence[int]) -> SimplexCounts:
-        """Count categories."""
         return SimplexCounts.count(np.asarray(chosen, np.intp), self.n_categories)
 
     def prior(self, concentration: Any) -> SimplexPrior:
-        """Return one pseudo-count for each category."""
         given = np.resize(np.asarray(concentration, np.float64), self.n_categories)
         return _SimplexPrior(Dirichlet(given))
 
@@ -223,7 +217,6 @@ class MomentUniverse(Universe):
 
     @cached_property
     def records(self) -> list[Record]:
-        """Every combination of evenly spaced numbers and of categories."""
         columns = [
             [*np.linspace(d.low, d.high, self.levels).tolist(), *[math.nan] * d.marks_missing]
             if isinstance(d, Interval)
@@ -233,7 +226,6 @@ class MomentUniverse(Universe):
         return list(product(*columns, np.linspace(-1.0, 1.0, self.levels).tolist()))
 
     def statistics(self, chosen: Sequence[int]) -> Moments:
-        """Return records whose sums can be asked for."""
         records = [self.records[i] for i in chosen]
         table = np.array([record[:-1] for record in records], dtype=object)
         table = table.reshape(len(records), len(self.design.domains))
@@ -241,7 +233,6 @@ class MomentUniverse(Universe):
         return Moments(self.design, Scale(0.0, 1.0), LocalRecords([(Table(table), target)]))
 
     def prior(self, concentration: Any) -> GaussianPrior:
-        """Return a prior of this precision: later steps of a release need what it makes of them."""
         return GaussianPrior(self.design, float(concentration))
 
 
@@ -254,11 +245,9 @@ class ChoiceUniverse(CountUniverse):
     is_finite: ClassVar[bool] = False
 
     def statistics(self, chosen: Sequence[int]) -> Any:
-        """Return the scores of the columns."""
         return ColumnScores.of(super().statistics(chosen))
 
     def prior(self, concentration: Any) -> Any:
-        """Return how many are chosen."""
         return self.choice
 
 
@@ -271,7 +260,6 @@ class TreeUniverse(CountUniverse):
     is_finite: ClassVar[bool] = False
 
     def statistics(self, chosen: Sequence[int]) -> Any:
-        """Return the scores of all edges."""
         codes = np.array([self.records[i] for i in chosen], np.uint8)
         codes = codes.reshape(-1, len(self.network.sizes))
         labels = codes[:, -1].astype(np.intp)
@@ -279,7 +267,6 @@ class TreeUniverse(CountUniverse):
         return EdgeScores.of(PairTables.of(codes[:, :-1], labels, self.network.sizes), prices)
 
     def prior(self, concentration: Any) -> Any:
-        """Return how many edges are chosen."""
         return self.choice
 
 
@@ -294,7 +281,6 @@ class ColumnUniverse(Universe):
 
     @cached_property
     def records(self) -> list[Record]:
-        """Every combination of a few numbers."""
         return list(product(self.numbers[: 6 if self._width == 1 else 3], repeat=self._width))
 
     @property
@@ -302,12 +288,10 @@ class ColumnUniverse(Universe):
         return len(self.questions.each)
 
     def statistics(self, chosen: Sequence[int]) -> SortedColumns:
-        """Return columns that can be sorted."""
         table = np.array([self.records[i] for i in chosen], np.float64).reshape(-1, self._width)
         return SortedColumns(LocalRecords.unlabelled(Table(table)))
 
     def prior(self, concentration: Any) -> QuantileQuestions:
-        """Return the questions."""
         return self.questions
 
 
@@ -319,11 +303,9 @@ class TextUniverse(Universe):
 
     @cached_property
     def records(self) -> list[Record]:
-        """Every text."""
         return [(text,) for text in self.texts]
 
     def statistics(self, chosen: Sequence[int]) -> TextCounts:
-        """Count texts."""
         column = np.array([self.records[i] for i in chosen], dtype=object).reshape(-1, 1)
         return TextCounts.of_shard((0,), Shard(Table(column), np.empty(0)))
 

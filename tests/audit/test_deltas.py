@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.audit.hockey_stick import enumerated_delta
 from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
 from dpbayes_sklearn.counts.network import Network
@@ -17,6 +16,7 @@ from dpbayes_sklearn.counts.plans import NoisyTables, tables_plan
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Gaussian, Laplace, Sampler
 from dpbayes_sklearn.noise import DiscreteGaussian
+from tests.hockey_stick import enumerated_delta
 
 PAIR = Network.star([2], 2)
 

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.naive_bayes import GaussianNB
 
 from benchmarks.audit._cases import Subject, circumstance
-from benchmarks.audit._layers import few_subjects
 from benchmarks.audit._pairs import subjects
+from benchmarks.audit.replay import few_subjects
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 import dpbayes_sklearn.privacy.gaussian as module
-from benchmarks.audit.hockey_stick import convolved_delta, enumerated_delta
+from benchmarks.audit.hockey_stick import convolved_delta
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 from dpbayes_sklearn.privacy.gaussian import (
     Shifts,
@@ -22,6 +22,7 @@ from dpbayes_sklearn.privacy.gaussian import (
     gaussian_variance,
     squared_norm,
 )
+from tests.hockey_stick import enumerated_delta
 
 PATTERNS = [  # cells by (amount, weight)
     {(1, 1): 1},

@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from benchmarks.audit.hockey_stick import hockey_stick
 from dpbayes_sklearn.model_selection.rehearsal import run_rho, winner_epsilon
 from dpbayes_sklearn.noise.finite import Stopping
 from dpbayes_sklearn.privacy.composition import zcdp_rho
+from tests.hockey_stick import hockey_stick
 
 DELTA = Fraction(1, 10**5)
 

@@ -136,6 +136,18 @@ def changed(**fields: Any) -> Callable[..., Any]:
     return wrong
 
 
+def keeps(**attributes: Any) -> Callable[..., Any]:
+    """Keep functions of what a method returns as attributes of its object."""
+
+    def wrong(real: Any, self: Any, *args: Any, **options: Any) -> Any:
+        found = real(self, *args, **options)
+        for name, of in attributes.items():
+            setattr(self, name, of(found))
+        return found
+
+    return wrong
+
+
 def uncached(real: Any, *args: Any, **options: Any) -> Any:
     """Compute again what a cache remembers from before the fault, or would remember after it."""
     return real.__wrapped__(*args, **options)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from benchmarks.audit._planted._fault import Faults, at, changed
+from benchmarks.audit._planted._fault import Faults, at, changed, keeps
 from dpbayes_sklearn.columns.quantiles import BinEdges, Level, SortedColumns
 from dpbayes_sklearn.counts.dependence import QUESTION_SHARE
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
@@ -68,6 +68,12 @@ FAULTS.rows(COLUMNS, {
 FAULTS.rows(TEXTS, {
     "Both texts of a replaced record take the whole delta":
         at(CALIBRATED, lambda real, cls, scale, delta, *step: real(cls, scale, 2 * delta, *step)),
+    "A text is published at the reach of its noise already":
+        at(COMMON, lambda _, self, columns, law: tuple(
+               tuple(t for t, z in zip(sorted(c), self.truncated(law, len(c)), strict=True)
+                     if c[t] + z >= law.reach)
+               for c in columns
+           )),
     "A replaced record is thought to change one text only":
         at("columns.plans.laplace_scale", lambda real, moved, epsilon: real(moved // 2, epsilon)),
 })  # fmt: skip
@@ -96,6 +102,9 @@ FAULTS.rows(REPLAY, {
     "A transformer refuses an empty table, where one record is a secret":
         at("preprocessing.columns.read_unlabelled",
            lambda real, self, X, *, reset, may_be_empty: real(self, X, reset=reset)),
+    "The scores of the edges are kept as an attribute":
+        at("bayesian_network.PrivateTree._statistics", keeps(scores_=lambda found: found.scores),
+           "PrivateTree"),
     "A transformer counts all records of a person":
         at(f"{COLUMNWISE}._protected", lambda _, self, records, *rest: (records, ())),
 })  # fmt: skip
@@ -144,6 +153,27 @@ FAULTS.rows(PARTS, {
         at("columns.plans.rate", lambda real, level, e, unit: real(level, 2 * e, unit),
            "PrivateKBinsDiscretizer, quantile, person (2 records)"),
 })  # fmt: skip
+FAULTS.rows(KEPT, {
+    "The scores of the columns are kept as an attribute":
+        at("feature_selection.PrivateSelectKBest._statistics",
+           keeps(scores_=lambda found: found.scores), "PrivateSelectKBest"),
+    "A transformer keeps the smallest value of every column":
+        at(f"{COLUMNWISE}._statistics", keeps(lowest_=lambda found: [
+               np.append(found.column(j), 0.0)[0] for j in range(found.n_columns)
+           ])),
+    "A schema keeps the number of different texts":
+        at(LEARNED, keeps(n_texts_=lambda found: [*map(len, found.texts.columns)]),
+           "Schema.learn, bins=None"),
+})  # fmt: skip
+FAULTS.rows("leak walk", {
+    "A transformer keeps the columns that it has sorted":
+        at(f"{COLUMNWISE}._statistics",
+           keeps(_sorted=lambda found: [found.column(j) for j in range(found.n_columns)])),
+    "A schema keeps the counts of texts":
+        at(LEARNED, keeps(_counts=lambda found: [
+               np.array([*column.values()]) for column in found.texts.columns
+           ])),
+})  # fmt: skip
 FAULTS.rows("plans", {
     "A tree over too many features is refused in the middle of its release":
         at("columns.plans.MAX_POINTS", 10**9, "too many candidates"),
@@ -170,50 +200,11 @@ def _(real, self, rate):
     )
 
 
-@FAULTS.row(REPLAY, "bayesian_network.PrivateTree._statistics", "PrivateTree")
-def _(real, self, *given):
-    """The scores of the edges are kept as an attribute."""
-    found = real(self, *given)
-    self.scores_ = found.scores
-    return found
-
-
-@FAULTS.row(KEPT, "feature_selection.PrivateSelectKBest._statistics", "PrivateSelectKBest")
-def _(real, self, *given):
-    """The scores of the columns are kept as an attribute."""
-    found = real(self, *given)
-    self.scores_ = found.scores
-    return found
-
-
-@FAULTS.row(KEPT, f"{COLUMNWISE}._statistics")
-def _(_, self, public, prior, records):
-    """A transformer keeps the smallest value of every column."""
-    found = SortedColumns(records)
-    self.lowest_ = [np.append(found.column(j), 0.0)[0] for j in range(found.n_columns)]
-    return found
-
-
-@FAULTS.row("leak walk", f"{COLUMNWISE}._statistics")
-def _(_, self, public, prior, records):
-    """A transformer keeps the columns that it has sorted."""
-    found = SortedColumns(records)
-    self._sorted = [found.column(j) for j in range(found.n_columns)]
-    return found
-
-
 @FAULTS.row(KEPT, f"{COLUMNWISE}._public_schema")
 def _(real, self, records, n):
     """How many bins a column gets depends on its records."""
     public, conditions = real(self, records, n)
     return public._replace(n=len(SortedColumns(records).column(0))), conditions
-
-
-@FAULTS.row(TEXTS, COMMON)
-def _(_, self, columns, law):
-    """A text is published at the reach of its noise already."""
-    noisy = [(c, zip(sorted(c), self.truncated(law, len(c)), strict=True)) for c in columns]
-    return tuple(tuple(t for t, z in zs if c[t] + z >= law.reach) for c, zs in noisy)
 
 
 @FAULTS.row(TEXTS, COMMON)
@@ -223,19 +214,3 @@ def _(real, self, columns, law):
     return tuple(
         tuple(t for t in sorted(counts) if t in kept or counts[t] == 1) for counts, kept in found
     )
-
-
-@FAULTS.row(KEPT, LEARNED, "Schema.learn, bins=None")
-def _(real, self, *given):
-    """A schema keeps the number of different texts."""
-    found = real(self, *given)
-    self.n_texts_ = [len(column) for column in found.texts.columns]
-    return found
-
-
-@FAULTS.row("leak walk", LEARNED)
-def _(real, self, *given):
-    """A schema keeps the counts of texts."""
-    found = real(self, *given)
-    self._counts = [np.array([*column.values()]) for column in found.texts.columns]
-    return found

@@ -29,6 +29,17 @@ FAULTS.rows(COUNTS, {
         at(("counts.tables.laplace_scale", "categories.counts.laplace_scale"), times(HALF)),
     "Only the first table of those that get the same noise gets it":
         at(ADD, lambda real, arrays, *rest: (real(arrays, *rest)[0], *arrays[1:])),
+    "A cell that counts nobody gets no noise, which tells that it does":
+        at(ADD, lambda real, arrays, *rest: tuple(
+               np.where(a == 0, 0, z) for a, z in zip(arrays, real(arrays, *rest), strict=True)
+           )),
+    "Negative noisy counts are replaced by the exact ones":
+        at(ADD, lambda real, arrays, *rest: tuple(
+               np.where(z <= 0, a, z) for a, z in zip(arrays, real(arrays, *rest), strict=True)
+           )),
+    "Noise that should cancel over all counts leaves the last one exact":
+        at("noise.joint.zero_sum_laplace",
+           lambda real, *args: real(*args) * (np.arange(args[1]) < args[1] - 1), "geometric"),
     "Independent noise tells half of its privacy loss":
         at("noise.DiscreteLaplace.privacy_loss", times(HALF)),
     "Noise of the sup norm tells the loss of the mean of its entries":
@@ -50,6 +61,10 @@ FAULTS.rows(COUNTS, {
 FAULTS.rows(LAWS, {
     "The sampler draws with half the scale it was given":
         at("noise.discrete_laplace._proposals", lambda real, scale, *rest: real(scale / 2, *rest)),
+    "Radii of a box are taken as proposed, whatever their coins say":
+        at("noise.joint._radii", lambda _, sides, scale, count, source: np.sum(
+               one_sided_laplace(scale, count * len(sides), source).reshape(count, -1), axis=1
+           )),
     "Noise that cancels is accepted whatever its last part is":
         at("noise.joint._coins", lambda _, size, *rest: np.ones(size.size, bool)),
     "Rows of noise are accepted however few of them there are":
@@ -70,6 +85,12 @@ FAULTS.rows(LAWS, {
            lambda _, law, count, source: np.array(
                uniform_below(2 * law.reach + 1, count, source, np.uint64), np.int64
            ) - law.reach),
+})  # fmt: skip
+FAULTS.rows(MOMENTS, {
+    "All sides of the moments' box are 1, though some sums move by 2":
+        at("regression.moments.Block._sup_norm",
+           lambda _, self, scale: SupNorm(laplace_scale(scale, Fraction(1)), (1,) * len(self)),
+           "laplace, Design(domains=(Categories"),
 })  # fmt: skip
 FAULTS.rows(BYTES, {
     "Every release uses the same seed, so that its noise can be taken off again":
@@ -102,12 +123,6 @@ def _(_, limit, size, source, word):
     """Rejected words are taken after all, so that a die favours some of its faces."""
     drawn = np.frombuffer(source(size * np.dtype(word).itemsize), dtype=word)
     return drawn % np.asarray(limit, dtype=word)
-
-
-@FAULTS.row(LAWS, "noise.joint._radii")
-def _(_, sides, scale, count, source):
-    """Radii of a box are taken as proposed, whatever their coins say."""
-    return one_sided_laplace(scale, count * len(sides), source).reshape(count, -1).sum(axis=1)
 
 
 @FAULTS.row(LAWS, "counts.plans.ReleasedCounts")
@@ -149,20 +164,6 @@ def _(real, arrays, law, source):
     """All cells share one draw, so that differences between them are exact."""
     one = real(arrays, law, source)[0].flat[0] - arrays[0].flat[0]
     return tuple(array + one for array in arrays)
-
-
-@FAULTS.row(COUNTS, ADD)
-def _(real, arrays, *rest):
-    """A cell that counts nobody gets no noise, which tells that it does."""
-    noisy = real(arrays, *rest)
-    return tuple(np.where(a == 0, 0, z) for a, z in zip(arrays, noisy, strict=True))
-
-
-@FAULTS.row(COUNTS, "noise.joint.zero_sum_laplace", "geometric")
-def _(real, *args):
-    """Noise that should cancel over all counts leaves the last one exact."""
-    noise = real(*args)
-    return np.hstack([noise[:, :-1], np.zeros_like(noise[:, -1:])])
 
 
 @FAULTS.row(COUNTS, ADD)
@@ -214,16 +215,3 @@ def _(real, scale):
     """A scale that cannot be drawn exactly is rounded down."""
     drawn = real(scale)
     return drawn if drawn == scale else drawn * (1 - Fraction(1, 2**50))
-
-
-@FAULTS.row(MOMENTS, "regression.moments.Block._sup_norm", "laplace, Design(domains=(Categories")
-def _(_, self, scale):
-    """All sides of the moments' box are 1, though some sums move by 2."""
-    return SupNorm(laplace_scale(scale, Fraction(1)), (1,) * len(self))
-
-
-@FAULTS.row(COUNTS, ADD)
-def _(real, arrays, *rest):
-    """Negative noisy counts are replaced by the exact ones."""
-    noisy = real(arrays, *rest)
-    return tuple(np.where(z <= 0, a, z) for a, z in zip(arrays, noisy, strict=True))
