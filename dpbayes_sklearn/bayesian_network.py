@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from fractions import Fraction
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,8 @@ from dpbayes_sklearn.counts.dependence import EdgeScores, PairTables, TreeChoice
 from dpbayes_sklearn.counts.network import CLASS, LearnedParents, Network, network_from_parents
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.persons import PROTECTION
-from dpbayes_sklearn.data.reading import classes_from_data
-from dpbayes_sklearn.data.records import Table, is_frame
+from dpbayes_sklearn.data.reading import check_kinds, classes_from_data
+from dpbayes_sklearn.data.records import Records, Table, is_frame
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
@@ -37,7 +37,7 @@ MODEL_PER_TREE = 9
 """How many times the budget of a tree a model is thought to have: a tenth is for the tree."""
 
 
-class PrivateTree(SupervisedEstimator):
+class PrivateTree(SupervisedEstimator[Schema, TreeChoice, EdgeScores, tuple[Hashable, ...]]):
     """A tree over the features if it is worth its noise, edge after edge by their scores.
 
     Parameters
@@ -99,11 +99,17 @@ class PrivateTree(SupervisedEstimator):
     def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
         return classes_from_data(values)  # never: the schema has the classes
 
+    def _public_schema(self, records: Records, n: int) -> tuple[Schema, tuple[str, ...]]:
+        return self._domains(records, n)
+
+    def _check_types(self, public: Schema, records: Records) -> None:
+        check_kinds(public, records)
+
     def _prior(self, public: Schema) -> TreeChoice:
         sizes = [domain.n_values for domain in public.columns.values()]
         return TreeChoice(Network.star(sizes, public.classes.n_values))
 
-    def _statistics(self, public: Schema, prior: TreeChoice, records: Any) -> EdgeScores:
+    def _statistics(self, public: Schema, prior: TreeChoice, records: Records) -> EdgeScores:
         encoder = Encoder([*public.columns.values()])
         given = self.model_epsilon
         meant = MODEL_PER_TREE * float(self.epsilon) if given is None else float(given)
@@ -113,8 +119,9 @@ class PrivateTree(SupervisedEstimator):
     def _plan(self, prior: TreeChoice, facts: Facts, budget: Budget) -> ChoicePlan:
         return ChoicePlan.of(prior, budget)
 
-    def _attach(self, public: Schema, release: Release[Any]) -> Self:
-        self.edges_ = release.posterior[1:]  # after the choice of a tree or none
+    def _attach(self, public: Schema, release: Release[tuple[Hashable, ...]]) -> Self:
+        # after the choice of a tree or none
+        self.edges_ = cast("tuple[tuple[int, int], ...]", release.posterior[1:])
         self.guarantee_ = release.guarantee
         return self
 

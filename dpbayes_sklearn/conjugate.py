@@ -33,7 +33,7 @@ from dpbayes_sklearn.data.records import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
-from dpbayes_sklearn.release import Facts, Release
+from dpbayes_sklearn.release import Facts, Plan, Release
 from dpbayes_sklearn.schema import Categories
 from dpbayes_sklearn.schema.values import Kind
 from dpbayes_sklearn.serialization.models import CONJUGATE_MODEL
@@ -67,7 +67,9 @@ class DeclaredColumn(NamedTuple):
         return self._replace(values=self.values[positions])
 
 
-class PosteriorRelease(PrivateEstimator):
+class PosteriorRelease(
+    PrivateEstimator[DeclaredColumn, Categories, SimplexPrior, SimplexCounts, Dirichlet]
+):
     """The posterior of one variable, released from counts of its categories."""
 
     prior: Any
@@ -121,10 +123,12 @@ class PosteriorRelease(PrivateEstimator):
     def _prior(self, public: Categories) -> SimplexPrior:
         return SimplexPrior(self._belief(public), self.inference)
 
-    def _plan(self, prior: SimplexPrior, facts: Facts, budget: Budget) -> Any:
+    def _plan(
+        self, prior: SimplexPrior, facts: Facts, budget: Budget
+    ) -> Plan[SimplexCounts, Dirichlet]:
         return plan(self._mechanism, prior, facts, budget)
 
-    def _attach(self, public: Categories, release: Release[Any]) -> Self:
+    def _attach(self, public: Categories, release: Release[Dirichlet]) -> Self:
         self.n_features_in_ = 1
         self.categories_ = public
         self.posterior_ = release.posterior

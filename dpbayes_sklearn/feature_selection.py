@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,12 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.persons import PROTECTION
-from dpbayes_sklearn.data.reading import classes_from_data, domain_from_data, read_table
+from dpbayes_sklearn.data.reading import (
+    check_kinds,
+    classes_from_data,
+    domain_from_data,
+    read_table,
+)
 from dpbayes_sklearn.data.records import Records, Table, is_frame
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
@@ -39,7 +44,10 @@ __all__ = ["PrivateSelectKBest"]
 _TARGET_BINS = 8  # The target of a regression is cut into this many bins.
 
 
-class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
+class PrivateSelectKBest(
+    SelectorMixin,
+    SupervisedEstimator[tuple[Schema, int], ColumnChoice, ColumnScores, tuple[Hashable, ...]],
+):
     r"""Choose the k columns that depend most on the target, privately.
 
     The score of a column is the distance in total variation between the joint law of column and
@@ -173,20 +181,23 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
         bins.check()
         return [bins.cut(domain, j, table.kind(j)) for j, domain in enumerate(domains)], ()
 
-    def _public_schema(self, records: Any, n: int) -> tuple[tuple[Schema, int], tuple[str, ...]]:  # type: ignore[override]
-        schema, conditions = super()._public_schema(records, n)
+    def _public_schema(
+        self, records: Records, n: int
+    ) -> tuple[tuple[Schema, int], tuple[str, ...]]:
+        schema, conditions = self._domains(records, n)
         return (schema, n), conditions
 
     @property
     def _uses_n(self) -> Where:  # type: ignore[override]
         return "in the schema" if isinstance(self.k, str) else "nowhere"
 
-    def _check_types(self, public: Any, records: Any) -> None:
-        super()._check_types(public[0], records)
+    def _check_types(self, public: tuple[Schema, int], records: Records) -> None:
+        check_kinds(public[0], records)
 
-    def _prior(self, public: Any) -> ColumnChoice:
+    def _prior(self, public: tuple[Schema, int]) -> ColumnChoice:
         schema, n = public
         sizes = [domain.n_values for domain in schema.columns.values()]
+        assert schema.target is not None
         network = Network.star(sizes, schema.target.n_values)
         if isinstance(self.k, str):
             epsilon = 3 * float(self._unit.equivalent(float(self.epsilon)))
@@ -198,19 +209,22 @@ class PrivateSelectKBest(SelectorMixin, SupervisedEstimator):
             )
         return ColumnChoice(network, int(self.k))
 
-    def _statistics(self, public: Any, prior: ColumnChoice, records: Records) -> ColumnScores:
+    def _statistics(
+        self, public: tuple[Schema, int], prior: ColumnChoice, records: Records
+    ) -> ColumnScores:
         schema, _ = public
         encoder, target = Encoder([*schema.columns.values()]), schema.target
+        assert target is not None
         count = partial(CountTables.of_shard, prior.network, encoder, target)
         return ColumnScores.of(records.total(count))
 
     def _plan(self, prior: ColumnChoice, facts: Facts, budget: Budget) -> ChoicePlan:
         return ChoicePlan.of(prior, budget)
 
-    def _attach(self, public: Any, release: Release[Any]) -> Self:
+    def _attach(self, public: tuple[Schema, int], release: Release[tuple[Hashable, ...]]) -> Self:
         schema, _ = public
         self.schema_ = schema
-        chosen = [*release.posterior] or range(len(schema))
+        chosen = [*cast("tuple[int, ...]", release.posterior)] or range(len(schema))
         self._support = np.isin(np.arange(len(schema)), chosen)
         self.guarantee_ = release.guarantee
         return self

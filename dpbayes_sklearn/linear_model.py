@@ -61,7 +61,9 @@ from dpbayes_sklearn.serialization.models import LINEAR_MODEL
 __all__ = ["BayesianLinearRegression", "BayesianLogisticRegression"]
 
 
-class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
+class BayesianLinearRegression(
+    ScoreMixin, RegressorMixin, ShardedEstimator[GaussianPrior, Moments, GaussianPosterior]
+):
     r"""Bayesian linear regression released under differential privacy.
 
     Features and target are mapped to [-1, 1] by their public bounds. There the model is
@@ -259,7 +261,7 @@ class BayesianLinearRegression(ScoreMixin, RegressorMixin, ShardedEstimator):
         """Return the units of the target."""
         return Scale.of(public.target_bounds, bool(self.fit_intercept))
 
-    def _attach(self, public: Schema, release: Release[Any]) -> Self:
+    def _attach(self, public: Schema, release: Release[GaussianPosterior]) -> Self:
         """Set the fitted attributes."""
         self.schema_ = public
         self._design, self._scale = self._structure(public)

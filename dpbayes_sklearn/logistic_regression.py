@@ -59,7 +59,11 @@ from dpbayes_sklearn.schema.domains import MOST_BINS
 from dpbayes_sklearn.serialization.models import LINEAR_MODEL
 
 
-class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
+class BayesianLogisticRegression(
+    ScoreMixin,
+    ClassifierMixin,
+    ShardedEstimator[LogisticPrior, LabelledRecords, LogisticPosterior],
+):
     r"""Logistic regression of two classes, released under differential privacy.
 
     The log odds of the second class are a constant plus one effect for each column,
@@ -265,7 +269,7 @@ class BayesianLogisticRegression(ScoreMixin, ClassifierMixin, ShardedEstimator):
         if plan.rho < FEW_RECORDS:
             advise_naive_bayes(plan.rho, plan.prior.blocks.parameters, FEW_RECORDS)
 
-    def _attach(self, public: Schema, release: Release[Any]) -> Self:
+    def _attach(self, public: Schema, release: Release[LogisticPosterior]) -> Self:
         """Set the fitted attributes."""
         self.schema_ = public
         self.classes_ = public.classes.labels

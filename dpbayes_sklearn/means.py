@@ -25,8 +25,14 @@ from dpbayes_sklearn.release import Facts, Plan, Release
 from dpbayes_sklearn.schema import Interval, Schema
 from dpbayes_sklearn.schema.declared import intervals_from_bounds, width_of_rows
 from dpbayes_sklearn.serialization.models import SUMS_MODEL
-from dpbayes_sklearn.sums.posterior import Family, GammaFamily, NormalFamily
-from dpbayes_sklearn.sums.release import BoundedSums, Column, Prior, finest_grid, plan
+from dpbayes_sklearn.sums.posterior import Family, GammaFamily, NormalFamily, SumsPosterior
+from dpbayes_sklearn.sums.release import (
+    BoundedSums,
+    Column,
+    Prior,
+    finest_grid,
+    plan,
+)
 
 __all__ = ["GammaExponential", "NormalMean", "SumsEstimator"]
 
@@ -38,7 +44,7 @@ _NARROW, _FARTHEST = 1e-75, 1e75
 """Bounds beyond these, whose fourth powers are no floats, are refused."""
 
 
-class SumsEstimator(PrivateEstimator):
+class SumsEstimator(PrivateEstimator[Records, Prior, Prior, BoundedSums, SumsPosterior]):
     """A posterior of one parameter for every column, from the sum of a bounded statistic."""
 
     bounds: Any
@@ -92,7 +98,7 @@ class SumsEstimator(PrivateEstimator):
     def _prior(self, public: Prior) -> Prior:
         return public
 
-    def _plan(self, prior: Prior, facts: Facts, budget: Budget) -> Plan[Any, Any]:
+    def _plan(self, prior: Prior, facts: Facts, budget: Budget) -> Plan[BoundedSums, SumsPosterior]:
         with suppress(OverflowError):
             return plan(self._mechanism, prior, facts, budget)
         raise ValueError(
@@ -100,7 +106,7 @@ class SumsEstimator(PrivateEstimator):
             "too large or too small for floats. Nothing was spent."
         )
 
-    def _attach(self, public: Prior, release: Release[Any]) -> Self:
+    def _attach(self, public: Prior, release: Release[SumsPosterior]) -> Self:
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(public.d)])
         intervals = (column.interval for column in public.columns)
         self.schema_ = Schema(dict(zip(names, intervals, strict=True)))

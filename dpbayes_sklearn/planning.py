@@ -27,7 +27,7 @@ from dpbayes_sklearn._simulation import (
 )
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
-from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.base.estimator import AnyEstimator, PrivateEstimator
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.logistic.blocks import Blocks
 from dpbayes_sklearn.logistic.mode import records_per_parameter
@@ -113,7 +113,7 @@ class Recommendation(NamedTuple):
 
 
 def expected_error(
-    estimator: PrivateEstimator,
+    estimator: AnyEstimator,
     n: int,
     epsilon: float | None = None,
     *,
@@ -163,7 +163,7 @@ def expected_error(
 
 
 def epsilon_for(
-    estimator: PrivateEstimator,
+    estimator: AnyEstimator,
     n: int,
     target: float,
     *,
@@ -208,7 +208,7 @@ def epsilon_for(
 
 
 def recommend(
-    estimator: PrivateEstimator,
+    estimator: AnyEstimator,
     n: int,
     epsilon: float | None = None,
     *,
@@ -248,7 +248,7 @@ def recommend(
     return Recommendation(min(errors, key=errors.__getitem__), errors, better)
 
 
-def _better_classifier(estimator: PrivateEstimator, n: int, n_features: int | None) -> str:
+def _better_classifier(estimator: AnyEstimator, n: int, n_features: int | None) -> str:
     """Return which classifier of two classes is usually better; empty for other estimators."""
     if not isinstance(estimator, (DiscreteClassifier, BayesianLogisticRegression)):
         return ""
@@ -298,7 +298,7 @@ class Report:
 
 
 def report(
-    estimator: PrivateEstimator,
+    estimator: AnyEstimator,
     n: int,
     epsilon: float | None = None,
     *,
@@ -346,9 +346,7 @@ def _two_digits(number: float) -> int:
     return int(float(f"{number:.1e}"))
 
 
-def _noise_ratio(
-    estimator: PrivateEstimator, n: int, n_features: int | None, spread: Spread
-) -> float:
+def _noise_ratio(estimator: AnyEstimator, n: int, n_features: int | None, spread: Spread) -> float:
     """Return the size of the noise as a share of what is estimated."""
     columns = _columns(estimator, n_features)
     if _simulation(estimator) is LinearSimulation:
@@ -464,9 +462,9 @@ def share_epsilon(pipeline: Any, epsilon: float, n: int, n_features: int) -> Any
     )
 
 
-def _at(estimator: PrivateEstimator, epsilon: float | None) -> PrivateEstimator:
+def _at(estimator: AnyEstimator, epsilon: float | None) -> AnyEstimator:
     """Return a copy with another epsilon, its parameters checked."""
-    copied: PrivateEstimator = clone(estimator)
+    copied: AnyEstimator = clone(estimator)
     if epsilon is not None:
         copied.epsilon = epsilon
     copied._validate_params()
@@ -474,7 +472,7 @@ def _at(estimator: PrivateEstimator, epsilon: float | None) -> PrivateEstimator:
 
 
 def _expected(
-    estimator: PrivateEstimator,
+    estimator: AnyEstimator,
     n: int,
     epsilon: float | None,
     n_features: int | None,
@@ -498,12 +496,12 @@ def _expected(
     )
 
 
-def _columns(estimator: PrivateEstimator, n_features: int | None) -> int | None:
+def _columns(estimator: AnyEstimator, n_features: int | None) -> int | None:
     """Return the number of features: as given, or of an earlier fit."""
     return n_features or getattr(estimator, "n_features_in_", None)
 
 
-def _simulation(estimator: PrivateEstimator) -> type[Simulation]:
+def _simulation(estimator: AnyEstimator) -> type[Simulation]:
     if isinstance(estimator, DiscreteClassifier):
         return NetworkSimulation
     if isinstance(estimator, BayesianLinearRegression):

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
-from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
+from dpbayes_sklearn.base.estimator import AnyEstimator, AnyInput
 from dpbayes_sklearn.conjugate import BetaBinomial, PosteriorRelease
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
@@ -97,7 +97,7 @@ class PosteriorQuerySession:
 
     def __init__(
         self,
-        estimator: PrivateEstimator,
+        estimator: AnyEstimator,
         X: Any,
         y: Any = None,
         *,
@@ -117,7 +117,7 @@ class PosteriorQuerySession:
         else:
             with quiet_numpy():
                 self._plan = self._estimator._planned(given, self._budget)
-        self._exact: FitInput | None = given
+        self._exact: AnyInput | None = given
         self._opening = Fraction(self._estimator._shares(self._budget)[0].epsilon)
 
     def query(self, question: Callable[[Any], Answer]) -> Answer:
@@ -237,34 +237,34 @@ class Coefficients(NamedTuple):
 
 
 @singledispatch
-def _drawn(estimator: PrivateEstimator, given: FitInput, release: Release[Any]) -> Any:
+def _drawn(estimator: AnyEstimator, given: AnyInput, release: Release[Any]) -> Any:
     """Return the parameters of one draw as questions get them."""
     raise NotImplementedError
 
 
 @_drawn.register
-def _(estimator: DiscreteClassifier, given: FitInput, release: Release[Any]) -> Any:
+def _(estimator: DiscreteClassifier, given: AnyInput, release: Release[Any]) -> Any:
     return tuple(table[0] for table in release.posterior.draws)
 
 
 @_drawn.register
-def _(estimator: PosteriorRelease, given: FitInput, release: Release[Any]) -> Any:
+def _(estimator: PosteriorRelease, given: AnyInput, release: Release[Any]) -> Any:
     shares = release.posterior.draws[0][0]
     return float(shares[0]) if isinstance(estimator, BetaBinomial) else shares
 
 
 @_drawn.register
-def _(estimator: BayesianLinearRegression, given: FitInput, release: Release[Any]) -> Any:
+def _(estimator: BayesianLinearRegression, given: AnyInput, release: Release[Any]) -> Any:
     fitted = copy(estimator)._attach(given.public, release)
     return Coefficients(fitted.intercept_, fitted.coef_)
 
 
 @_drawn.register
-def _(estimator: SumsEstimator, given: FitInput, release: Release[Any]) -> Any:
+def _(estimator: SumsEstimator, given: AnyInput, release: Release[Any]) -> Any:
     return release.posterior.draws[0]
 
 
-def _as_network(estimator: PosteriorRelease, given: FitInput) -> tuple[DirichletPrior, CountTables]:
+def _as_network(estimator: PosteriorRelease, given: AnyInput) -> tuple[DirichletPrior, CountTables]:
     """Return shares as the network of a single node, which the sampler of networks draws from."""
     belief = given.prior.belief.concentration
     node = Network((len(belief),), ((),))
@@ -272,9 +272,7 @@ def _as_network(estimator: PosteriorRelease, given: FitInput) -> tuple[Dirichlet
     return DirichletPrior(node, (belief,)), counts
 
 
-def _priced_per_query(
-    estimator: PrivateEstimator, accountant: BudgetAccountant | None
-) -> PrivateEstimator:
+def _priced_per_query(estimator: AnyEstimator, accountant: BudgetAccountant | None) -> AnyEstimator:
     """Return a copy of the estimator to release from, refusing what cannot answer queries."""
     if _drawn.dispatch(type(estimator)) is _drawn.dispatch(object):
         raise TypeError(
@@ -304,7 +302,7 @@ def _priced_per_query(
         )
     if copied.random_state is not None:  # one stream for all queries, or each would be the same
         copied.random_state = _stream(copied.random_state)
-    priced: PrivateEstimator = copied
+    priced: AnyEstimator = copied
     return priced
 
 
@@ -313,7 +311,7 @@ def _stream(random_state: Any) -> np.random.RandomState:
     return stream
 
 
-def _exact_statistics(estimator: PrivateEstimator, X: Any, y: Any, groups: Any) -> FitInput:
+def _exact_statistics(estimator: AnyEstimator, X: Any, y: Any, groups: Any) -> AnyInput:
     """Return exact statistics; refuse from public facts what could not be released."""
     budget = estimator._budget()
     estimator._check_budget(budget)

@@ -6,19 +6,33 @@ import io
 import json
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.schema import Schema
 
 __all__ = ["ExactStatistics", "merge"]
 
 
 _NO_SHARDS = "merge takes a list of what exact_statistics(X, y) of an estimator returns."
+
+
+class Mergeable(Protocol):
+    """**Sensitive**: statistics of some records that are added to those of others."""
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+
+    @property
+    def structure(self) -> object:
+        """The public structure that both sides of a sum must have."""
+
+    def __add__(self, other: Any, /) -> Any:
+        """Return the statistics of the records of both."""
 
 
 class ExactStatistics:
@@ -45,7 +59,7 @@ class ExactStatistics:
         self,
         schema: Schema,
         names: Sequence[str] | None,
-        sums: CountTables | Moments,
+        sums: Mergeable,
         shards: Iterable[str] = (),
         max_weight: int | None = None,
     ) -> None:
@@ -65,7 +79,7 @@ class ExactStatistics:
         columns = tuple(self.schema.columns.items())
         return columns, self.schema.target, self._names, self.max_weight
 
-    def _structure(self) -> Any:
+    def _structure(self) -> object:
         """Return the public structure of the model."""
         return self._sums.structure
 
@@ -177,5 +191,5 @@ def merge(shards: Iterable[ExactStatistics]) -> ExactStatistics:
             )
     sums = first._sums
     for shard in given[1:]:
-        sums = sums + shard._sums  # type: ignore[operator]
+        sums = sums + shard._sums
     return ExactStatistics(first.schema, first._names, sums, together, first.max_weight)

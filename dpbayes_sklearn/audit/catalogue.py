@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.base.estimator import AnyEstimator
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
@@ -28,12 +28,12 @@ class Example(NamedTuple):
     """An estimator whose domains are all declared, and records for it."""
 
     name: str
-    estimator: PrivateEstimator
+    estimator: AnyEstimator
     X: npt.NDArray[Any]
     y: npt.NDArray[Any] | None
 
 
-def names_of(estimator: type[PrivateEstimator]) -> set[str]:
+def names_of(estimator: type[AnyEstimator]) -> set[str]:
     """Return the names of the mechanisms that an estimator takes."""
     names: set[str] = estimator._parameter_constraints["mechanism"][0].options
     return names
@@ -48,7 +48,7 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Exa
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 3, (n, 3)), rng.integers(0, 2, n)
     numbers = rng.uniform(-1, 3, (n, 2)), rng.uniform(0, 5, n)
-    families: list[tuple[str, type[PrivateEstimator], dict[str, Any], Any, Any]] = [
+    families: list[tuple[str, type[AnyEstimator], dict[str, Any], Any, Any]] = [
         ("counts", BayesianNaiveBayes, {"classes": [0, 1], "bounds": (0, 2), "n_bins": 3}, X, y),
         (
             "counts",

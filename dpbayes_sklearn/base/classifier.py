@@ -29,7 +29,7 @@ from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network, check_cells
 from dpbayes_sklearn.counts.plans import CountPlan
-from dpbayes_sklearn.counts.posterior import ancestral_sample
+from dpbayes_sklearn.counts.posterior import NetworkPosterior, ancestral_sample
 from dpbayes_sklearn.counts.predict import (
     RowFunction,
     answer_by_row,
@@ -57,8 +57,15 @@ _WRONG_HINT = 0.01  # A hint about classes is wrong with at most this probabilit
 PUBLIC_TYPES = "the dtypes of X do not depend on a record (n_bins='auto' uses them)"
 
 
-class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
-    """A classifier whose model is a discrete network; subclasses say which."""
+class DiscreteClassifier(
+    ScoreMixin,
+    ClassifierMixin,
+    ShardedEstimator[DirichletPrior, Any, NetworkPosterior],
+):
+    """A classifier whose model is a discrete network; subclasses say which.
+
+    Its statistics are counts, and the records as well if the temperature is to be learned.
+    """
 
     alpha: Any
     bounds: Any
@@ -258,11 +265,11 @@ class DiscreteClassifier(ScoreMixin, ClassifierMixin, ShardedEstimator):
         per_node = [*np.broadcast_to(alpha, d), alpha if alpha.ndim == 0 else 1.0]
         return tuple(np.full(k, float(a)) for k, a in zip(network.sizes, per_node, strict=True))
 
-    def _attach(self, public: Schema, release: Release[Any]) -> Self:
+    def _attach(self, public: Schema, release: Release[NetworkPosterior]) -> Self:
         return self._attach_batches(public, release.posterior, (release.guarantee,))
 
     def _attach_batches(
-        self, public: Schema, posterior: Any, batches: tuple[PrivacyGuarantee, ...]
+        self, public: Schema, posterior: NetworkPosterior, batches: tuple[PrivacyGuarantee, ...]
     ) -> Self:
         """Set the fitted attributes after batches of different people."""
         self.schema_ = public

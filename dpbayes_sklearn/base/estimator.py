@@ -11,7 +11,18 @@ from functools import cache, partial, wraps
 from inspect import signature
 from numbers import Integral
 from types import MethodType
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, cast
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NamedTuple,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+)
 
 import numpy as np
 from sklearn.utils import check_scalar
@@ -49,7 +60,22 @@ _MANY_RECORDS = 10**9  # More records than this change no cost.
 _SIZE_STREAM = 2**16  # The first stream of a seed that draws the noise of a number of records.
 
 
-class FitInput(NamedTuple):
+class Counted(Protocol):
+    """Records, or statistics of them, that know their number: sensitive."""
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+
+
+DataT = TypeVar("DataT", bound=Counted)
+PublicT = TypeVar("PublicT")
+PriorT = TypeVar("PriorT")
+StatisticsT = TypeVar("StatisticsT", bound=Counted)
+PosteriorT = TypeVar("PosteriorT")
+
+
+class FitInput(NamedTuple, Generic[PublicT, PriorT, StatisticsT]):
     """**Sensitive:** the input of a release.
 
     ``public`` are the domains by which the exact ``statistics`` were computed, ``prior`` the belief
@@ -57,16 +83,16 @@ class FitInput(NamedTuple):
     concern the domains, and ``facts`` what is public about the number of records.
     """
 
-    public: Any
-    prior: Any
-    statistics: Any
+    public: PublicT
+    prior: PriorT
+    statistics: StatisticsT
     conditions: tuple[str, ...] = ()
     facts: Facts = NOTHING_KNOWN
 
 
 Where = Literal["nowhere", "in the plan", "in the schema"]
 
-Read = Callable[[Any, Facts | None], FitInput]
+Read = Callable[[Any, Facts | None], FitInput[PublicT, PriorT, StatisticsT]]
 """Reads the records for an estimator; the facts stand for their number, if it is secret."""
 
 
@@ -116,12 +142,13 @@ def _without_weights(fit: Callable[..., Any]) -> Callable[..., Any]:
     return unweighted
 
 
-class PrivateEstimator(SpendingEstimator):
+class PrivateEstimator(SpendingEstimator, Generic[DataT, PublicT, PriorT, StatisticsT, PosteriorT]):
     """Base of all estimators, with the only sequence by which one is fitted.
 
     A fit is check -> read -> plan -> charge -> release -> attach. A model fills in these hooks:
     :meth:`_records`, :meth:`_public_schema` and :meth:`_statistics` to read, :meth:`_prior`,
-    :meth:`_plan` and :meth:`_attach`.
+    :meth:`_plan` and :meth:`_attach`. It is generic in what they hand on: the records, what is
+    public about them, the prior, the exact statistics, and the posterior that is released.
     """
 
     _computed: list[str]
@@ -171,7 +198,7 @@ class PrivateEstimator(SpendingEstimator):
             )
         )
 
-        def read(fitted: Self, facts: Facts | None) -> FitInput:
+        def read(fitted: Self, facts: Facts | None) -> FitInput[PublicT, PriorT, StatisticsT]:
             rows, targets, (persons, weights) = columns()
             return fitted._read(rows, targets, groups=persons, facts=facts, sample_weight=weights)
 
@@ -205,16 +232,19 @@ class PrivateEstimator(SpendingEstimator):
         plan = asked._plan(asked._prior(public), facts, rest)
         return FitPlan(type(self).__name__, n, (*sizes, plan), self._copies)
 
-    def _nobody(self, n: int, n_features: int | None) -> Any:
+    def _nobody(self, n: int, n_features: int | None) -> DataT:
         """Return n records of declared columns that nobody has."""
         width = self._declared_width or n_features
         if width is None:
             raise ValueError(
                 f"The number of columns of {type(self).__name__} is not declared: give n_features."
             )
-        return LocalRecords.unlabelled(Table(np.broadcast_to(0.0, (n, width))))
+        records = LocalRecords.unlabelled(Table(np.broadcast_to(0.0, (n, width))))
+        return cast(DataT, records)
 
-    def _fit(self, read: Read, stream: int = 0, facts: Facts | None = None) -> Self:
+    def _fit(
+        self, read: Read[PublicT, PriorT, StatisticsT], stream: int = 0, facts: Facts | None = None
+    ) -> Self:
         """Check -> read -> plan -> charge -> release -> attach, or change nothing.
 
         ``stream`` counts the fits that were made with the same seed and are published together.
@@ -245,8 +275,12 @@ class PrivateEstimator(SpendingEstimator):
         )
 
     def _sized(
-        self, read: Read, budget: Budget, stream: int = 0, facts: Facts | None = None
-    ) -> tuple[FitInput, Budget]:
+        self,
+        read: Read[PublicT, PriorT, StatisticsT],
+        budget: Budget,
+        stream: int = 0,
+        facts: Facts | None = None,
+    ) -> tuple[FitInput[PublicT, PriorT, StatisticsT], Budget]:
         """Read; if the number of records is secret, release it first. Return what is left to spend.
 
         Until it is released, a public guess stands for it. So everything that can be refused is
@@ -293,11 +327,11 @@ class PrivateEstimator(SpendingEstimator):
         self,
         X: Any,
         y: Any,
-        known: Any = None,
+        known: PublicT | None = None,
         groups: Any = None,
         facts: Facts | None = None,
         sample_weight: Any = None,
-    ) -> FitInput:
+    ) -> FitInput[PublicT, PriorT, StatisticsT]:
         """Read -> schema -> statistics; X and y are not used again.
 
         ``known`` is the public schema, if an earlier batch has settled it, and ``facts`` are what
@@ -306,8 +340,11 @@ class PrivateEstimator(SpendingEstimator):
         everything = self._records(X, y, reset=known is None)
         records, promises = self._protected(everything, groups, sample_weight)
         facts = Facts(records.n) if facts is None else facts
-        settled = known is not None
-        public, conditions = (known, ()) if settled else self._public_schema(records, facts.n)
+        conditions: tuple[str, ...] = ()
+        if known is None:
+            public, conditions = self._public_schema(records, facts.n)
+        else:
+            public = known
         prior = self._prior(public)  # wrong parameters are refused before types of columns
         self._check_types(public, records)
         promises = (*promises, *self._promised_width(X, known))
@@ -323,14 +360,14 @@ class PrivateEstimator(SpendingEstimator):
         """Return how many columns X must have, if that is known without looking at X."""
         return self._declared_width if reset else self.n_features_in_
 
-    def _promised_width(self, X: Any, known: Any) -> tuple[str, ...]:
+    def _promised_width(self, X: Any, known: PublicT | None) -> tuple[str, ...]:
         """Return the condition of a list, whose rows alone say how many columns there are."""
         told = known is not None or self._declared_width is not None or not is_list(X)
         return () if told else (WIDTH_OF_LIST,)
 
     def _protected(
-        self, records: Any, groups: Any, sample_weight: Any = None
-    ) -> tuple[Any, tuple[str, ...]]:
+        self, records: DataT, groups: Any, sample_weight: Any = None
+    ) -> tuple[DataT, tuple[str, ...]]:
         """Return the records that count, and what was promised about persons and weights."""
         unit, given, seed = self._declared_unit, self._copies, self.random_state
         if sample_weight is None:
@@ -341,38 +378,40 @@ class PrivateEstimator(SpendingEstimator):
         counted, promises = records_that_count(records, groups, unit, seed, copies)
         return counted, (*promises, OWN_WEIGHTS)
 
-    def _check_types(self, public: Any, records: Any) -> None:
+    def _check_types(self, public: PublicT, records: DataT) -> None:
         """Refuse, by declared types alone, columns that cannot hold a value of their domain."""
 
     @abstractmethod
-    def _records(self, X: Any, y: Any, *, reset: bool) -> Any:
+    def _records(self, X: Any, y: Any, *, reset: bool) -> DataT:
         """Return the records, checked for shape and type; ``reset`` forgets earlier columns."""
 
     @abstractmethod
-    def _public_schema(self, records: Any, n: int) -> tuple[Any, tuple[str, ...]]:
+    def _public_schema(self, records: DataT, n: int) -> tuple[PublicT, tuple[str, ...]]:
         """Return the public domains of the records, and the conditions they rest on.
 
         ``n`` is what is public about the number of records.
         """
 
     @abstractmethod
-    def _statistics(self, public: Any, prior: Any, records: Any) -> Any:
+    def _statistics(self, public: PublicT, prior: PriorT, records: DataT) -> StatisticsT:
         """Return the exact statistics of the records."""
 
     @abstractmethod
-    def _prior(self, public: Any) -> Any:
+    def _prior(self, public: PublicT) -> PriorT:
         """Return the belief about the parameters before any data."""
 
     @abstractmethod
-    def _plan(self, prior: Any, facts: Facts, budget: Budget) -> Plan[Any, Any]:
+    def _plan(self, prior: PriorT, facts: Facts, budget: Budget) -> Plan[StatisticsT, PosteriorT]:
         """Return how a posterior is released; what cannot be released is refused."""
 
-    def _planned(self, given: FitInput, budget: Budget) -> Plan[Any, Any]:
+    def _planned(
+        self, given: FitInput[PublicT, PriorT, StatisticsT], budget: Budget
+    ) -> Plan[StatisticsT, PosteriorT]:
         """Return the plan of a release of what was read."""
         return self._plan(given.prior, given.facts, budget)
 
     @abstractmethod
-    def _attach(self, public: Any, release: Release[Any]) -> Self:
+    def _attach(self, public: PublicT, release: Release[PosteriorT]) -> Self:
         """Set the fitted attributes."""
 
     def _epsilon_wanted(self, n: int, n_features: int) -> float:
@@ -390,7 +429,12 @@ class PrivateEstimator(SpendingEstimator):
         """Return numbers of records, at one of which a release costs as much as at any number."""
         return (1, GUESS, _MANY_RECORDS)
 
-    def _carried_out(self, plan: Plan[Any, Any], given: FitInput, stream: int = 0) -> Release[Any]:
+    def _carried_out(
+        self,
+        plan: Plan[StatisticsT, PosteriorT],
+        given: FitInput[PublicT, PriorT, StatisticsT],
+        stream: int = 0,
+    ) -> Release[PosteriorT]:
         """Charge the ledger durably, then carry out the plan.
 
         Everything that could be refused is refused before the charge.
@@ -408,7 +452,7 @@ class PrivateEstimator(SpendingEstimator):
         release = self._charged(plan, given.statistics, stream)
         return Release(release.posterior, release.guarantee.under(*conditions))
 
-    def _advise(self, plan: Any, public: Any, facts: Facts) -> None:
+    def _advise(self, plan: Any, public: PublicT, facts: Facts) -> None:
         """Log problems that follow from public quantities, before the fit is charged."""
 
     def _become(self, fitted: Self) -> Self:
@@ -427,6 +471,13 @@ class PrivateEstimator(SpendingEstimator):
         return (
             f"{what} read from the data without revealing anything ({parameter} was not declared)"
         )
+
+
+AnyEstimator: TypeAlias = PrivateEstimator[Any, Any, Any, Any, Any]
+"""An estimator, whatever it reads and releases: for code that treats all alike."""
+
+AnyInput: TypeAlias = FitInput[Any, Any, Any]
+"""What any estimator has read: for the same code."""
 
 
 def _must_be_declared(what: str, parameter: str) -> str:

@@ -28,7 +28,7 @@ from dpbayes_sklearn.privacy.budget import (
     at_least,
     round_up,
 )
-from dpbayes_sklearn.release import Plan, Release, carry_out
+from dpbayes_sklearn.release import P, Plan, Release, S, carry_out
 
 NO_CALLBACKS = (
     "{} takes no callbacks: what a ScoringMonitor or another callback sees during a fit is exact, "
@@ -257,7 +257,7 @@ class SpendingEstimator(PublishedModel):
             rho = Fraction(cost.rho) * _ROUNDING_OF_COST + first**2 / 2 if cost.rho else None
             ledger.check(cost.epsilon + first, cost.delta, rho=rho, unit=cost.unit)
 
-    def _charged(self, plan: Plan[Any, Any], statistics: Any, stream: int) -> Release[Any]:
+    def _charged(self, plan: Plan[S, P], statistics: S, stream: int) -> Release[P]:
         """Charge the ledger durably, then release."""
         cost, ledger = self._promised(plan.cost), self._ledger()
         if ledger is not None:
@@ -299,7 +299,7 @@ def told_what_was_spent(first: Fraction) -> Iterator[None]:
         raise BudgetError(text, refused.requested, refused.remaining) from None
 
 
-def spending(budget: Budget, first: Fraction, release: Release[Any]) -> Release[Any]:
+def spending(budget: Budget, first: Fraction, release: Release[P]) -> Release[P]:
     """Return a release with the guarantee of a whole budget.
 
     A first part of it was spent on the number of records.

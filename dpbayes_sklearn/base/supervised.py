@@ -8,14 +8,21 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from fractions import Fraction
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._compat import _fit_context
 from dpbayes_sklearn._presenting import remark
-from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
+from dpbayes_sklearn.base.estimator import (
+    FitInput,
+    PosteriorT,
+    PriorT,
+    PrivateEstimator,
+    PublicT,
+    StatisticsT,
+)
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.data.arrow import framed
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
@@ -29,6 +36,7 @@ from dpbayes_sklearn.data.reading import (
 )
 from dpbayes_sklearn.data.records import (
     LocalRecords,
+    Records,
     SealedTable,
     Shard,
     Table,
@@ -48,7 +56,7 @@ from dpbayes_sklearn.schema.declared import (
     width_of_rows,
 )
 from dpbayes_sklearn.schema.values import Kind
-from dpbayes_sklearn.shards import ExactStatistics
+from dpbayes_sklearn.shards import ExactStatistics, Mergeable
 
 
 class Declared(NamedTuple):
@@ -79,7 +87,7 @@ def _known(domain: Domain, shard: Shard) -> bytes:
     return domain.is_known(shard.target).tobytes()
 
 
-class SupervisedEstimator(PrivateEstimator):
+class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT, PosteriorT]):
     """An estimator of a target; a model says how columns and target are declared."""
 
     schema: Schema | None
@@ -109,7 +117,7 @@ class SupervisedEstimator(PrivateEstimator):
     def _declares_columns(self) -> bool:
         return self.schema is not None or self._bounds.value is not None
 
-    def _records(self, X: Any, y: Any, *, reset: bool) -> Any:
+    def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
         declared, secret = self._declares_columns, self._declared_unit.size_is_secret
         width = self._width(reset)
         return read_records(
@@ -123,8 +131,8 @@ class SupervisedEstimator(PrivateEstimator):
         )
 
     def _protected(
-        self, records: Any, groups: Any, sample_weight: Any = None
-    ) -> tuple[Any, tuple[str, ...]]:
+        self, records: Records, groups: Any, sample_weight: Any = None
+    ) -> tuple[Records, tuple[str, ...]]:
         """Return the records that count; those without a target do not, where n may be secret.
 
         Where the number of records is public, one that has no target must count as well: a record
@@ -204,7 +212,7 @@ class SupervisedEstimator(PrivateEstimator):
         kept = [name for name in X.columns if str(name) in wanted] if reset else wanted
         return X if kept == [*X.columns] else X[kept]
 
-    def _learned(self) -> tuple[tuple[str, Any], ...]:
+    def _learned(self) -> tuple[tuple[str, object], ...]:
         """Return what was learned privately before, and its guarantee or None."""
         return (("domains", None if self.schema is None else self.schema.guarantee),)
 
@@ -230,7 +238,7 @@ class SupervisedEstimator(PrivateEstimator):
             f"{total_in_words(total)}",
         )
 
-    def _weaker(self, guarantee: Any) -> str:
+    def _weaker(self, guarantee: object) -> str:
         """Say so if an earlier guarantee, maybe only known as text, is of another unit.
 
         One for records holds for their feature values as well.
@@ -240,7 +248,7 @@ class SupervisedEstimator(PrivateEstimator):
             return ""
         return f" (another unit than that of this model: it does not protect {unit.full})"
 
-    def _public_schema(self, records: Any, n: int) -> tuple[Schema, tuple[str, ...]]:
+    def _domains(self, records: Records, n: int) -> tuple[Schema, tuple[str, ...]]:
         """Return the domains of all columns and of the target, and what they had to leak."""
         table, bounds = records.table, self._bounds
         declared = declared_domains(
@@ -258,7 +266,7 @@ class SupervisedEstimator(PrivateEstimator):
         if target is None:
             table.must_be_readable(parameter)
             leaks.append(self._leak(f"{what} were", parameter))
-            target = self._target_from_data(records.target)
+            target = self._target_from_data(cast(LocalRecords, records).target)
         elif target.could_be_codes(records.target_kind):
             target = _as_passed(target, records.target_kind)
             remark(
@@ -279,14 +287,11 @@ class SupervisedEstimator(PrivateEstimator):
         tags.input_tags.categorical = not all(domain.is_numeric for domain in domains)
         return tags
 
-    def _check_types(self, public: Schema, records: Any) -> None:
-        check_kinds(public, records)
-
     def _declared_schema(self, n: int, n_features: int | None = None) -> Schema:
         """Return the public domains of a fit to n records without any, if all are declared."""
-        return self._public_schema(self._nobody(n, n_features), n)[0]
+        return self._domains(self._nobody(n, n_features), n)[0]
 
-    def _nobody(self, n: int, n_features: int | None) -> LocalRecords:
+    def _nobody(self, n: int, n_features: int | None) -> Records:
         bounds, target = self._bounds, self._target
         if not self._declares_columns or target.value is None:
             raise ValueError(
@@ -297,16 +302,25 @@ class SupervisedEstimator(PrivateEstimator):
         return LocalRecords([(Table(np.broadcast_to(0.0, (n, columns))), np.empty(0))])
 
 
+AnySupervised: TypeAlias = SupervisedEstimator[Any, Any, Any, Any]
+"""An estimator of a target, whatever it reads and releases."""
+
 KEPT_SECRET = (
     "nobody is in two of the shards that were merged, and their exact statistics stay secret"
 )
 
 
-class ShardedEstimator(SupervisedEstimator):
+class ShardedEstimator(SupervisedEstimator[Schema, PriorT, StatisticsT, PosteriorT]):
     """An estimator whose statistics can be computed by shard, merged, and released once."""
 
+    def _public_schema(self, records: Records, n: int) -> tuple[Schema, tuple[str, ...]]:
+        return self._domains(records, n)
+
+    def _check_types(self, public: Schema, records: Records) -> None:
+        check_kinds(public, records)
+
     @abstractmethod
-    def _structure(self, public: Schema) -> Any:
+    def _structure(self, public: Schema) -> object:
         """Return the public structure that merged statistics must match."""
 
     @property
@@ -348,7 +362,7 @@ class ShardedEstimator(SupervisedEstimator):
             records, _ = reader._protected(everything, groups, sample_weight)
             names, public = records.table.names, reader._shared_schema(records.table)
             reader._check_types(public, records)
-            sums = reader._statistics(public, reader._prior(public), records)
+            sums = cast(Mergeable, reader._statistics(public, reader._prior(public), records))
             return ExactStatistics(public, names, sums, max_weight=reader._most_copies)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -373,7 +387,9 @@ class ShardedEstimator(SupervisedEstimator):
             )
         return self._fit(lambda fitted, facts: fitted._accepted(statistics, facts))
 
-    def _accepted(self, statistics: ExactStatistics, facts: Facts | None) -> FitInput:
+    def _accepted(
+        self, statistics: ExactStatistics, facts: Facts | None
+    ) -> FitInput[Schema, PriorT, StatisticsT]:
         """Return merged statistics, refusing those of another model."""
         names, theirs = statistics._names, statistics.schema
         if statistics.max_weight != self._most_copies:
@@ -398,7 +414,7 @@ class ShardedEstimator(SupervisedEstimator):
         texts = (PROMISED,) if unit.size_is_secret else (PROMISED, COUNTED)
         promised = [text.format(unit.max_records) for text in texts if unit.name == "person"]
         promised += [] if self.max_weight is None else [OWN_WEIGHTS]
-        sums = statistics._sums
+        sums = cast(StatisticsT, statistics._sums)
         return FitInput(
             public, self._prior(public), sums, (KEPT_SECRET, *promised), facts or Facts(sums.n)
         )

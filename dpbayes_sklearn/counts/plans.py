@@ -253,7 +253,7 @@ def draws_error(mechanism: str, n_draws: int, delta: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AtTemperature(Plan[CountTables, TemperedPosterior]):
+class AtTemperature(Plan[CountTables, NetworkPosterior]):
     """The tables, believed at a given temperature."""
 
     tables: TablesPlan
@@ -271,7 +271,7 @@ class AtTemperature(Plan[CountTables, TemperedPosterior]):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LearnsTemperature(Plan[LabelledCounts, TemperedPosterior]):
+class LearnsTemperature(Plan[LabelledCounts, NetworkPosterior]):
     """The tables, then the temperature at which they are believed."""
 
     tables: TablesPlan

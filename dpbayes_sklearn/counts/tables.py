@@ -39,7 +39,7 @@ from dpbayes_sklearn.noise import (
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Released, bound_of
-from dpbayes_sklearn.schema.domains import Categories
+from dpbayes_sklearn.schema import Domain
 
 _FEW_VALUES = 16  # Up to here comparing with each value is faster than a histogram.
 _FEW_STATES = 3  # Up to here looking for each state is faster than sorting.
@@ -177,7 +177,7 @@ def _groups(sizes: tuple[int, ...], n_states: int, most: int) -> list[tuple[list
 
 
 def count_sparse_star(
-    network: Network, encoder: Encoder, classes: Categories, shard: Shard
+    network: Network, encoder: Encoder, classes: Domain, shard: Shard
 ) -> tuple[npt.NDArray[Any], ...]:
     """Return the tables of a star: stored values are counted, zeros follow by difference.
 
@@ -256,7 +256,7 @@ class CountTables:
 
     @classmethod
     def of_shard(
-        cls, network: Network, encoder: Encoder, classes: Categories, shard: Shard
+        cls, network: Network, encoder: Encoder, classes: Domain, shard: Shard
     ) -> CountTables:
         """Count the records of a shard by the public domains of features and class."""
         if shard.table.is_sparse and network.is_star:

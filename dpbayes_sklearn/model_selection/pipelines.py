@@ -18,20 +18,22 @@ from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn._presenting import silence
-from dpbayes_sklearn.base.estimator import FitInput, PrivateEstimator
+from dpbayes_sklearn.base.estimator import AnyEstimator, FitInput, PrivateEstimator
 from dpbayes_sklearn.base.spending import once
-from dpbayes_sklearn.base.supervised import SupervisedEstimator
+from dpbayes_sklearn.base.supervised import AnySupervised, Declared, SupervisedEstimator
 from dpbayes_sklearn.data.reading import read_target
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Release
+from dpbayes_sklearn.schema import Domain
 
 
 class Prepaid(BudgetAccountant):
@@ -67,12 +69,12 @@ class Prepaid(BudgetAccountant):
 PASSES = ("passthrough", None)  # Steps of a pipeline that do nothing.
 
 
-def private_steps(pipeline: Pipeline) -> list[tuple[str, PrivateEstimator]]:
+def private_steps(pipeline: Pipeline) -> list[tuple[str, AnyEstimator]]:
     """Return the steps that are fitted, by name."""
     return [(name, step) for name, step in pipeline.steps if step not in PASSES]
 
 
-def steps_of(estimator: Any) -> list[PrivateEstimator]:
+def steps_of(estimator: Any) -> list[AnyEstimator]:
     """Return the fitted steps of a pipeline; any other estimator is the only step."""
     if isinstance(estimator, Pipeline):
         return [step for _, step in private_steps(estimator)]
@@ -209,7 +211,7 @@ def _fit_in_turn(pipeline: Pipeline, people: People) -> None:
         X = X if step is steps[-1] else step.transform(X)
 
 
-class PrivatePipeline(SupervisedEstimator):
+class PrivatePipeline(SupervisedEstimator[None, None, People, Pipeline]):
     """A pipeline of private steps that spends one epsilon, in proportion to their own."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -231,24 +233,24 @@ class PrivatePipeline(SupervisedEstimator):
         self.random_state = random_state
 
     @property
-    def _model(self) -> SupervisedEstimator:
-        model: SupervisedEstimator = self.pipeline.steps[-1][1]
+    def _model(self) -> AnySupervised:
+        model: AnySupervised = self.pipeline.steps[-1][1]
         return model
 
     @property
     def _declared_width(self) -> int | None:
-        first: PrivateEstimator = private_steps(self.pipeline)[0][1]
+        first: AnyEstimator = private_steps(self.pipeline)[0][1]
         return first._declared_width
 
     @property
-    def _bounds(self) -> Any:
+    def _bounds(self) -> Declared:
         return self._model._bounds
 
     @property
-    def _target(self) -> Any:
+    def _target(self) -> Declared:
         return self._model._target
 
-    def _target_from_data(self, values: Any) -> Any:
+    def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
         return self._model._target_from_data(values)
 
     @property
@@ -277,7 +279,7 @@ class PrivatePipeline(SupervisedEstimator):
     def _mechanism(self) -> Mechanism:
         return StepByStep()
 
-    def shared(self) -> list[PrivateEstimator]:
+    def shared(self) -> list[AnyEstimator]:
         """Return the steps, not fitted, each with its share of epsilon."""
         whole = _shared(self.pipeline, self._budget().epsilon)
         return [step for _, step in private_steps(whole)]
@@ -286,11 +288,11 @@ class PrivatePipeline(SupervisedEstimator):
         self,
         X: Any,
         y: Any,
-        known: Any = None,
+        known: None = None,
         groups: Any = None,
         facts: Facts | None = None,
         sample_weight: Any = None,
-    ) -> FitInput:
+    ) -> FitInput[None, None, People]:
         """Keep the records for the steps; domains that the first one cannot read are refused now.
 
         With declared domains no record can be refused, and a transformer declares none.
@@ -302,7 +304,7 @@ class PrivatePipeline(SupervisedEstimator):
         n = len(target)
         return FitInput(None, None, People(X, target, groups, n), facts=facts or Facts(n))
 
-    def _prior(self, public: Any) -> None:
+    def _prior(self, public: None) -> None:
         return None
 
     def _plan(self, prior: None, facts: Facts, budget: Budget) -> PipelinePlan:
@@ -310,12 +312,12 @@ class PrivatePipeline(SupervisedEstimator):
         return PipelinePlan(cost=budget, mechanism=name, pipeline=self.pipeline, seeded=seeded)
 
     @property
-    def _n_released(self) -> int:
+    def _n_released(self) -> int:  # type: ignore[override]
         """The secret number of records, as the last step released it."""
         n: int = self.posterior_[-1]._n_released
         return n
 
-    def _attach(self, public: Any, release: Release[Any]) -> Self:
+    def _attach(self, public: None, release: Release[Pipeline]) -> Self:
         self.posterior_ = release.posterior
         self.schema_ = release.posterior[-1].schema_
         self.guarantee_ = release.guarantee
@@ -344,7 +346,7 @@ class PrivatePipeline(SupervisedEstimator):
         return self.pipeline.__sklearn_tags__()
 
 
-def as_one(model: Any) -> SupervisedEstimator:
+def as_one(model: Any) -> AnySupervised:
     """Return a model or a pipeline as an estimator of one epsilon."""
     refuse_others(model)
     return PrivatePipeline(model) if isinstance(model, Pipeline) else model

@@ -52,8 +52,8 @@ from sklearn.model_selection import train_test_split
 
 from dpbayes_sklearn._compat import _safe_indexing
 from dpbayes_sklearn._presenting import silence
-from dpbayes_sklearn.base.estimator import PrivateEstimator
-from dpbayes_sklearn.base.supervised import SupervisedEstimator
+from dpbayes_sklearn.base.estimator import AnyEstimator
+from dpbayes_sklearn.base.supervised import AnySupervised
 from dpbayes_sklearn.data.arrow import ArrowFrame
 from dpbayes_sklearn.data.reading import check_kind
 from dpbayes_sklearn.data.records import is_frame, quiet_numpy
@@ -155,7 +155,7 @@ def _row_of_arrow(schema: Any) -> Any:
 
 
 def rehearsed(
-    models: list[SupervisedEstimator], X: Any, y: Any, groups: Any, kind: Kind
+    models: list[AnySupervised], X: Any, y: Any, groups: Any, kind: Kind
 ) -> tuple[str, ...]:
     """Fit every candidate to stand-ins; return the conditions of their guarantees.
 
@@ -173,7 +173,7 @@ def rehearsed(
     return tuple(dict.fromkeys(c for step in steps for c in step.guarantee_.conditions))
 
 
-def _fitted(model: SupervisedEstimator, people: StandIns) -> list[Any]:
+def _fitted(model: AnySupervised, people: StandIns) -> list[Any]:
     """Fit the steps of a candidate, or the candidate itself.
 
     If columns are chosen, see what later steps say to each choice first.
@@ -190,7 +190,7 @@ def _fitted(model: SupervisedEstimator, people: StandIns) -> list[Any]:
     return fitted
 
 
-def _try_in_turn(steps: list[PrivateEstimator], people: StandIns) -> None:
+def _try_in_turn(steps: list[AnyEstimator], people: StandIns) -> None:
     """Fit all steps but the last, which reads what it is given."""
     step, *later = steps
     trial = clone(step)

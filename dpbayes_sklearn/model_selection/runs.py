@@ -49,8 +49,8 @@ from sklearn.model_selection import ParameterGrid
 
 from dpbayes_sklearn._presenting import silence
 from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.base.estimator import FitInput
-from dpbayes_sklearn.base.supervised import SupervisedEstimator
+from dpbayes_sklearn.base.estimator import AnyInput
+from dpbayes_sklearn.base.supervised import AnySupervised, SupervisedEstimator
 from dpbayes_sklearn.data.persons import coins_of, counted_records
 from dpbayes_sklearn.data.reading import read_table
 from dpbayes_sklearn.data.records import quiet_numpy
@@ -91,7 +91,7 @@ class Run(NamedTuple):
 
     score: int
     candidate: int
-    model: SupervisedEstimator
+    model: AnySupervised
 
 
 def candidates_of(param_grid: Any) -> list[dict[str, Any]]:
@@ -110,13 +110,13 @@ class Prepared(NamedTuple):
     **Sensitive.**
     """
 
-    model: SupervisedEstimator
-    given: FitInput
+    model: AnySupervised
+    given: AnyInput
     largest_epsilon: Any
 
 
 def prepared(
-    model: SupervisedEstimator,
+    model: AnySupervised,
     X: Any,
     y: Any,
     groups: Any,
@@ -156,9 +156,7 @@ def _epsilon_of_size(_: Any, __: Any, rho: Fraction, largest: Any) -> Fraction:
     return Fraction(math.sqrt(2 * rho / 25) * (1 - 1e-12)) / share
 
 
-def _epsilon_within(
-    model: SupervisedEstimator, given: FitInput, rho: Fraction, largest: Any
-) -> Fraction:
+def _epsilon_within(model: AnySupervised, given: AnyInput, rho: Fraction, largest: Any) -> Fraction:
     """Return the largest epsilon, to a part in 10,000, at which a fit is rho-zCDP.
 
     It depends on public quantities only.
@@ -208,7 +206,7 @@ def run(
 
 
 def _scored(
-    fitted: SupervisedEstimator, ready: Prepared, test: tuple[Any, Any], rho: Fraction | None
+    fitted: AnySupervised, ready: Prepared, test: tuple[Any, Any], rho: Fraction | None
 ) -> int:
     """Fit a candidate and return its exact score."""
     with silence():
@@ -219,12 +217,12 @@ def _scored(
         return int(points(fitted, *test).sum())
 
 
-def _own_prior(model: SupervisedEstimator, given: FitInput) -> FitInput:
+def _own_prior(model: AnySupervised, given: AnyInput) -> AnyInput:
     """Return what was read for all runs, with a prior of this one."""
     return given._replace(prior=model._prior(given.public))
 
 
-def _fit_within(model: SupervisedEstimator, ready: Prepared, rho: Fraction) -> None:
+def _fit_within(model: AnySupervised, ready: Prepared, rho: Fraction) -> None:
     """Release the number of records, then the model with what that leaves of rho."""
     budget = model._budget()
     with quiet_numpy():
@@ -236,13 +234,13 @@ def _fit_within(model: SupervisedEstimator, ready: Prepared, rho: Fraction) -> N
         model._attach(given.public, model._carried_out(plan, given))
 
 
-def _noisy(score: int, model: SupervisedEstimator, rho: Fraction | None, noise: Noise) -> int:
+def _noisy(score: int, model: AnySupervised, rho: Fraction | None, noise: Noise) -> int:
     """Add noise to a score: Laplace for the epsilon of a fit, or Gaussian for a rho."""
     (noisy,) = noise.add([np.array([score])], score_law(model, rho))
     return int(noisy[0])
 
 
-def score_law(model: SupervisedEstimator, rho: Fraction | None) -> NoiseLaw:
+def score_law(model: AnySupervised, rho: Fraction | None) -> NoiseLaw:
     """Return the law of the noise of a score; that of no noise if epsilon is infinite."""
     moved, epsilon = sensitivity(model), exact(model.epsilon)
     if rho is not None:
@@ -251,7 +249,7 @@ def score_law(model: SupervisedEstimator, rho: Fraction | None) -> NoiseLaw:
     return DiscreteLaplace.of(representable_scale(scale), [1])
 
 
-def sensitivity(model: SupervisedEstimator) -> int:
+def sensitivity(model: AnySupervised) -> int:
     """Return the sensitivity of the score: the points of one person lie between 0 and this."""
     one = 1 if is_classifier(model) else POINTS
     return one * model._unit.max_records
@@ -332,7 +330,7 @@ class Winner(NamedTuple):
 
     score: float
     candidate: int
-    model: SupervisedEstimator
+    model: AnySupervised
 
 
 class Selection(Mechanism):
@@ -384,10 +382,10 @@ class SearchPlan(Plan[HeldOutSplit, Winner]):
     """The best of a random number of runs; what it costs does not depend on the candidates."""
 
     runs: Selection
-    models: Sequence[SupervisedEstimator]
+    models: Sequence[AnySupervised]
 
     @classmethod
-    def of(cls, runs: Selection, models: Sequence[SupervisedEstimator], budget: Budget) -> Self:
+    def of(cls, runs: Selection, models: Sequence[AnySupervised], budget: Budget) -> Self:
         """Refuse more runs than can be made; the rehearsal has fitted every candidate."""
         mean = runs.runs_per_candidate * len(models)
         if mean > MOST_RUNS:

@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._compat import Range, StrOptions, _safe_indexing
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.base.estimator import PrivateEstimator
+from dpbayes_sklearn.base.estimator import AnyEstimator, PrivateEstimator
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.base.spending import DELTA, once
-from dpbayes_sklearn.base.supervised import SupervisedEstimator
+from dpbayes_sklearn.base.supervised import AnySupervised
 from dpbayes_sklearn.data.persons import read_groups
 from dpbayes_sklearn.data.reading import in_memory, read_target
 from dpbayes_sklearn.data.records import column_kind
@@ -58,7 +58,10 @@ def _estimator_has(name: str) -> Callable[[Method], Method]:
     return cast("Callable[[Method], Method]", decorator)
 
 
-class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
+class PrivateSearchCV(
+    MetaEstimatorMixin,
+    PrivateEstimator[HeldOutSplit, list[dict[str, Any]], list[AnySupervised], HeldOutSplit, Winner],
+):
     r"""Search for the best parameters of a private estimator by one split into train and test.
 
     There is no cross-validation: the same people are held out of all fits. In every run a candidate
@@ -173,7 +176,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     def __init__(
         self,
-        estimator: PrivateEstimator,
+        estimator: AnyEstimator,
         param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
         *,
         epsilon: float = 1.0,
@@ -200,7 +203,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     @staticmethod
     def cost(
-        estimator: PrivateEstimator,
+        estimator: AnyEstimator,
         param_grid: Any,
         n: int,
         *,
@@ -244,11 +247,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         return self._last_step._unit
 
     @property
-    def _last_step(self) -> SupervisedEstimator:
+    def _last_step(self) -> AnySupervised:
         """The model itself, or the one at the end of a pipeline."""
         pipeline = isinstance(self.estimator, Pipeline)
         model: Any = self.estimator.steps[-1][1] if pipeline else self.estimator
-        return cast("SupervisedEstimator", model)
+        return cast("AnySupervised", model)
 
     def _ledger(self) -> BudgetAccountant | None:
         own: BudgetAccountant | None = self.accountant
@@ -274,7 +277,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         made = self._plan(models, Facts(n), self._budget())
         return FitPlan(type(self).__name__, n, (made,))
 
-    def _plan(self, prior: list[SupervisedEstimator], facts: Facts, budget: Budget) -> SearchPlan:
+    def _plan(self, prior: list[AnySupervised], facts: Facts, budget: Budget) -> SearchPlan:
         return SearchPlan.of(self._mechanism, prior, budget)
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> HeldOutSplit:
@@ -323,7 +326,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         return candidates, rehearsed(self._models(candidates), *records.train, records.kind)
 
     def _statistics(
-        self, public: Any, prior: list[SupervisedEstimator], records: HeldOutSplit
+        self, public: Any, prior: list[AnySupervised], records: HeldOutSplit
     ) -> HeldOutSplit:
         """Return the people, and the statistics of every candidate, read once for all runs."""
         rho = self._rho(len(prior))
@@ -331,7 +334,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         ready = tuple(prepared(model, *records.train, rho, records.test) for model in steps)
         return records._replace(prepared=ready, rho=rho)
 
-    def _prior(self, public: list[dict[str, Any]]) -> list[SupervisedEstimator]:
+    def _prior(self, public: list[dict[str, Any]]) -> list[AnySupervised]:
         return self._models(public)
 
     def _rho(self, n_candidates: int) -> Fraction | None:
@@ -342,7 +345,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         law = self._mechanism.law_of_runs(n_candidates)
         return run_rho(budget.epsilon, budget.delta, law.eta, law.inverse, law.mean)
 
-    def _models(self, candidates: list[dict[str, Any]]) -> list[SupervisedEstimator]:
+    def _models(self, candidates: list[dict[str, Any]]) -> list[AnySupervised]:
         """Return the candidates to be fitted, each with its share of the budget.
 
         With a delta that is an upper bound, until their statistics are known.

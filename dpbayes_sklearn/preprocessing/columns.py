@@ -86,7 +86,11 @@ def too_few(n: int, budget: Budget, n_columns: int, needed: float = NEEDED) -> s
     )
 
 
-class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
+class ColumnwiseTransformer(
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    PrivateEstimator[Records, Columns, QuantileQuestions, SortedColumns, Answers],
+):
     """A transformer of every column by itself; subclasses say what they ask of a column."""
 
     bounds: Any
@@ -152,7 +156,7 @@ class ColumnwiseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
         if reason := too_few(facts.n, plan.cost, unknown):
             remark(reason)
 
-    def _attach(self, public: Columns, release: Release[Any]) -> Self:
+    def _attach(self, public: Columns, release: Release[Answers]) -> Self:
         return self._become_fitted(release.posterior, release.guarantee)
 
     def _become_fitted(self, answers: Answers, guarantee: PrivacyGuarantee) -> Self:

@@ -12,8 +12,8 @@ import numpy as np
 from dpbayes_sklearn._presenting import remark
 from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
 from dpbayes_sklearn.base.spending import DELTA
-from dpbayes_sklearn.columns.plans import FrameContents, FramePlan, TextCounts
-from dpbayes_sklearn.columns.quantiles import QuantileQuestions, SortedColumns
+from dpbayes_sklearn.columns.plans import Found, FrameContents, FramePlan, TextCounts
+from dpbayes_sklearn.columns.quantiles import Answers, QuantileQuestions, SortedColumns
 from dpbayes_sklearn.data.arrow import framed
 from dpbayes_sklearn.data.dask import PartitionedTable
 from dpbayes_sklearn.data.persons import PROTECTION
@@ -53,7 +53,9 @@ class _Asked(NamedTuple):
     n_texts: int
 
 
-class FrameDomains(PrivateEstimator):
+class FrameDomains(
+    PrivateEstimator[Records, _Public, _Asked, FrameContents, tuple[Answers, Found]]
+):
     """The domains of the columns of a data frame; :func:`learn_schema` describes its parameters."""
 
     _uses_n: Where = "in the schema"
@@ -138,7 +140,7 @@ class FrameDomains(PrivateEstimator):
         if reason := too_few(facts.n, plan.cost, columns):
             remark(reason)
 
-    def _attach(self, public: _Public, release: Release[Any]) -> Self:
+    def _attach(self, public: _Public, release: Release[tuple[Answers, Found]]) -> Self:
         answers, texts = release.posterior
         found: dict[int, Domain] = {
             j: interval(answer, public.dates[j])

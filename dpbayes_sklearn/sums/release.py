@@ -180,7 +180,9 @@ class Prior(NamedTuple):
 
 
 @singledispatch
-def plan(mechanism: Mechanism, prior: Prior, facts: Facts, budget: Budget) -> Plan[Any, Any]:
+def plan(
+    mechanism: Mechanism, prior: Prior, facts: Facts, budget: Budget
+) -> Plan[BoundedSums, SumsPosterior]:
     """Return how the posterior of means or rates is released; refuse what cannot be."""
     raise ValueError(
         f"The {mechanism.name()} mechanism cannot release sums: use 'laplace' or 'sampler'."
@@ -232,7 +234,9 @@ class NoisePlan(Plan[BoundedSums, SumsPosterior]):
 
 
 @plan.register
-def _(mechanism: Laplace, prior: Prior, facts: Facts, budget: Budget) -> Plan[Any, Any]:
+def _(
+    mechanism: Laplace, prior: Prior, facts: Facts, budget: Budget
+) -> Plan[BoundedSums, SumsPosterior]:
     n = _checked(facts, budget)
     if mechanism.budget_split != 1:
         raise ValueError("budget_split is for tables of counts: sums of columns have equal shares.")
@@ -291,7 +295,9 @@ class SumDrawPlan(Plan[BoundedSums, SumsPosterior]):
 
 
 @plan.register
-def _(mechanism: Sampler, prior: Prior, facts: Facts, budget: Budget) -> Plan[Any, Any]:
+def _(
+    mechanism: Sampler, prior: Prior, facts: Facts, budget: Budget
+) -> Plan[BoundedSums, SumsPosterior]:
     n = _checked(facts, budget)
     if mechanism.omega is not None:
         raise ValueError("omega is for tables of counts: means and rates are drawn within bounds.")
