@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from dpbayes_sklearn._presenting import is_heard, remark
 from dpbayes_sklearn._typing import FloatArray
@@ -123,22 +123,14 @@ def warn_about_scores(ledger: BudgetAccountant | None) -> None:
             )
 
 
-class Predictor(Protocol):
-    """An estimator whose predictions scikit-learn can compare with the truth."""
-
-    @property
-    def _metric(self) -> Callable[..., float]: ...
-
-    def _ledger(self) -> BudgetAccountant | None: ...
-
-    def predict(self, X: Any) -> Any:
-        """Return a prediction for every row."""
-
-
 class ScoreMixin:
     """The score of a classifier or a regression; stands before scikit-learn's own mixin."""
 
-    def score(self: Predictor, X: Any, y: Any, sample_weight: Any = None) -> float:
+    _metric: Any
+    _ledger: Callable[[], BudgetAccountant | None]
+    predict: Any
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of a classifier, or the R² of a regression.
 
         It is computed without noise and not covered by ``guarantee_``.

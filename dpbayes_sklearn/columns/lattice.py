@@ -50,7 +50,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 
@@ -95,27 +94,6 @@ def shortened(values: FloatArray) -> FloatArray:
     """
     bits = np.clip(values, -LARGEST_NUMBER, LARGEST_NUMBER).view(np.int64)
     return (bits & ~((1 << _DROPPED) - 1)).view(np.float64)
-
-
-class Lattice(Protocol):
-    """Points of a lattice in order, and their public measure."""
-
-    @property
-    def first(self) -> int:
-        """Smallest key."""
-
-    @property
-    def stop(self) -> int:
-        """One more than the largest key."""
-
-    def keys(self, values: FloatArray) -> IntArray:
-        """Return the keys of numbers; a larger number never has a smaller key."""
-
-    def value(self, key: int) -> float:
-        """Return the number of a key."""
-
-    def below(self, keys: IntArray) -> IntArray:
-        """Return the measure of all points before each key, up to a constant."""
 
 
 @dataclass(frozen=True)
@@ -226,6 +204,9 @@ class Even:
         ends = self._END * (keys > 0) + self._END * (keys > _FRACTION_STEPS)
         return np.asarray((keys + ends) * self._UNIT)
 
+
+Lattice = Magnitudes | Even
+"""Points in order, numbered by keys from ``first`` to ``stop`` - 1, with a public measure."""
 
 _FAN_OUT = 256  # Every round of the search divides a range into this many parts.
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -132,20 +132,6 @@ class Level:
 
 ChooseQuantile = Callable[[Ranks, Level], float]
 """Answers a question: with the quantile, or a number near it in rank."""
-
-
-class ColumnQuestions(Protocol):
-    """The questions about one column."""
-
-    @property
-    def levels(self) -> Sequence[Level]:
-        """All levels; their shares add up to 1."""
-
-    def ask(self, column: FloatArray, choose: ChooseQuantile) -> tuple[float, ...]:
-        """Return the answers, in ascending order of the numbers asked for."""
-
-    def could_answer(self, numbers: Sequence[float]) -> bool:
-        """Tell whether numbers, read from a file, can be answers."""
 
 
 @dataclass(frozen=True)
@@ -483,3 +469,7 @@ class CentreAndSpread:
     def could_answer(self, numbers: Sequence[float]) -> bool:
         """Tell whether numbers are a centre and a spread."""
         return len(numbers) == 2 and numbers[1] >= 0
+
+
+ColumnQuestions = BinEdges | OuterQuantiles | RangeAndEdges | CentreAndSpread
+"""The questions about one column, by levels whose shares add up to 1; answers are ascending."""
