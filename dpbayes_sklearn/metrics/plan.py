@@ -211,8 +211,7 @@ class ReleasedEvaluation:
     def _table_accuracy(self, level: float) -> Score:
         table, _ = self._by_class  # type: ignore[misc]
         right = table.total(*(self._right(c) for c in range(len(table.counts))))
-        n = self.records
-        return ratio(right, n, lambda a: max(n.value, 1.0) * a * (1 - a), (0.0, 1.0), level)
+        return _share(right, self.records, level)
 
     def _balanced_accuracy(self, level: float) -> Score:
         table, _ = self._by_class  # type: ignore[misc]
@@ -224,13 +223,7 @@ class ReleasedEvaluation:
 
     def _confusion_matrix(self, level: float) -> ConfusionMatrix:
         table, n = self.tables["confusion"], self.records
-        places = [*np.ndindex(table.counts.shape)]
-        scores = [
-            ratio(
-                table.total(cell), n, lambda a: max(n.value, 1.0) * a * (1 - a), (0.0, 1.0), level
-            )
-            for cell in places
-        ]
+        scores = [_share(table.total(cell), n, level) for cell in np.ndindex(table.counts.shape)]
         ends = [[s.low, s.high] for s in scores]
         low, high = np.reshape(ends, (*table.counts.shape, 2)).transpose(2, 0, 1)
         return ConfusionMatrix(table.counts, n.value * low, n.value * high)
@@ -283,16 +276,7 @@ class ScorePart:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EvaluationPlan(Plan[Any, ReleasedEvaluation]):
-    """What an evaluation releases, and at what cost.
-
-    Attributes
-    ----------
-    task : Classification or Regression
-    n : int or None
-        Number of records, unless it is secret.
-    parts : tuple of ScorePart
-        In the order of their release; squared influences come last.
-    """
+    """What an evaluation releases, part by part, squared influences last; n is None if secret."""
 
     task: Task
     n: int | None

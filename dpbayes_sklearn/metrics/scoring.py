@@ -38,7 +38,7 @@ from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.budget import RECORD, Copies, PrivacyUnit
 from dpbayes_sklearn.release import carry_out
-from dpbayes_sklearn.schema import Interval
+from dpbayes_sklearn.schema import Categories, Domain
 
 Positions = npt.NDArray[np.intp]
 
@@ -132,7 +132,7 @@ def private_score(
     asked, copies = _Asked.of(scoring, epsilon, delta, unit, level), _copies(chosen, unit)
     if copies is not None:
         asked = asked._replace(budget=copies.inner(asked.budget))
-    task = _task(chosen, least_probability, largest_error)
+    task = _task(chosen.schema_.target, least_probability, largest_error, chosen)
     ledger = accountant or chosen._ledger()
     with quiet_numpy():
         records, promises = _read(chosen, X, y, groups, unit, random_state)
@@ -235,7 +235,9 @@ def private_cross_validate(
         conditions = rehearsed([rehearsal], rows, target, labels, kind)
         noise = Noise.of(random_state, _SCORES_STREAM)
         fold = _folds(len(target), labels, unit, cv, noise)
-        _plan_ahead(estimator, asked, len(target), least_probability, largest_error)
+        # refuses, before anything is charged, what could not be evaluated
+        task = _task(estimator._target.value, least_probability, largest_error)
+        plan(task, asked.metrics, asked.budget, len(target))
         cost = Budget(
             (cv - 1) * fit.epsilon + asked.budget.epsilon,
             (cv - 1) * fit.delta + asked.budget.delta,
@@ -255,28 +257,14 @@ def private_cross_validate(
             parts.append(_read(model, *held_out, unit, seed)[0])
             models.append(model.set_params(accountant=accountant, random_state=None))
         records = type(parts[0])(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-        tasks = [_task(model, least_probability, largest_error) for model in models]
+        bounds = least_probability, largest_error
+        tasks = [_task(model.schema_.target, *bounds, model) for model in models]
         task = max(tasks, key=lambda one: getattr(one, "largest_error", 0.0))
         planned = plan(task, asked.metrics, asked.budget, len(records.truth))
         released = carry_out(planned, records, noise).posterior
     guarantee = PrivacyGuarantee.of(cost, models[0].guarantee_.mechanism, conditions)
     found = asked.evaluation(released, guarantee.under(*promises))
     return CrossValidation(**vars(found), models=tuple(models))
-
-
-def _plan_ahead(
-    estimator: Any, asked: _Asked, n: int, least_probability: Any, largest_error: Any
-) -> None:
-    """Refuse, before anything is charged, what could not be evaluated."""
-    declared = estimator._target.value
-    if is_classifier(estimator):
-        floor = checked("least_probability", least_probability, 0.0, 1.0)
-        task: Task = Classification(declared.n_values, floor)
-    else:
-        error = declared.high - declared.low if largest_error is None else largest_error
-        bound = checked("largest_error", error, 0.0, math.inf)
-        task = Regression(declared.low, declared.high, bound)
-    plan(task, asked.metrics, asked.budget, n)
 
 
 def _folds(
@@ -359,20 +347,18 @@ def _budget(epsilon: Any, delta: Any, unit: PrivacyUnit) -> Budget:
     return budget._replace(delta=exact(0)) if budget.infinite else budget
 
 
-def _task(model: Any, least_probability: Any, largest_error: Any) -> Task:
-    """Return the public facts of a model."""
-    if is_classifier(model):
+def _task(target: Domain, least_probability: Any, largest_error: Any, model: Any = None) -> Task:
+    """Return the public facts of a model, or of one that is still to be fitted."""
+    if isinstance(target, Categories):
         floor = checked("least_probability", least_probability, 0.0, 1.0)
-        return Classification(len(model.classes_), floor)
-    target = model.schema_.target
-    assert isinstance(target, Interval)
-    width = target.high - target.low
-    if largest_error is None:
+        return Classification(target.n_values, floor)
+    largest = target.high - target.low
+    if largest_error is not None:
+        largest = min(largest, checked("largest_error", largest_error, 0.0, math.inf))
+    elif model is not None:
         residual_std = math.sqrt(model.posterior_.noise_variance) * float(model._scale.half)
-        largest_error = min(width, _UNCLIPPED_SDS * residual_std)
-    return Regression(
-        target.low, target.high, min(width, checked("largest_error", largest_error, 0.0, math.inf))
-    )
+        largest = min(largest, _UNCLIPPED_SDS * residual_std)
+    return Regression(target.low, target.high, largest)
 
 
 def _read(

@@ -89,11 +89,16 @@ def test_without_privacy_a_regression_has_the_usual_metrics():
     assert found["mae"].value == pytest.approx(np.abs(y - guess).mean(), abs=1e-4)
 
 
-def test_large_errors_are_clipped_where_it_is_declared():
+@pytest.mark.parametrize("declared", [0.5, None])
+def test_large_errors_are_clipped_as_declared_or_at_four_standard_deviations(declared):
     model, X, y = regression()
-    found = private_score(model, X, y, scoring="mae", epsilon=INF, largest_error=0.5)
-    clipped = np.minimum(np.abs(y - model.predict(X)), 0.5).mean()
-    assert found["mae"].value == pytest.approx(clipped, abs=1e-4)
+    y[:100] = y.max()  # errors beyond
+    found = private_score(model, X, y, scoring="mae", epsilon=INF, largest_error=declared)
+    sd = math.sqrt(model.posterior_.noise_variance) * model._scale.half
+    errors = np.abs(y - model.predict(X))
+    largest = 4 * sd if declared is None else declared
+    assert errors.max() > largest
+    assert found["mae"].value == pytest.approx(np.minimum(errors, largest).mean(), abs=1e-4)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
