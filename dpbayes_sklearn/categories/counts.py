@@ -262,8 +262,6 @@ def counts_given(
     Exact for scales of the noise below 32; above, to within a sixteenth of the scale. If n is
     public, the last count may be missing: it completes the sum.
 
-    Examples
-    --------
     >>> from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
     >>> found = counts_given(np.array([-1, 4, 5]), LaplaceMarginal(2.0), 8, np.ones(3))
     >>> found.medians().tolist(), found.moments(np.ones(3)).mean.round(2).tolist()

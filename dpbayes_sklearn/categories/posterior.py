@@ -42,8 +42,6 @@ def hellinger(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
 
     .. math:: H(a, b) = \sqrt{1 - \frac{B((a+b)/2)}{\sqrt{B(a)B(b)}}}
 
-    Examples
-    --------
     >>> float(hellinger([1.0, 1.0], [1.0, 1.0])), round(float(hellinger([1, 1], [2, 1])), 4)
     (0.0, 0.2391)
     """
@@ -61,8 +59,6 @@ def total_variation(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
 
     and the distance is the difference of the distribution functions there.
 
-    Examples
-    --------
     >>> float(total_variation([2.0, 2.0], [2.0, 2.0])), float(total_variation([1, 2], [2, 1]))
     (0.0, 0.5)
     """
@@ -82,8 +78,6 @@ def kullback_leibler(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     .. math:: D(a, b) = \log\frac{B(b)}{B(a)} +
         \sum_i (a_i - b_i)\big(\psi(a_i) - \psi(\textstyle\sum_j a_j)\big)
 
-    Examples
-    --------
     >>> float(kullback_leibler([2, 3], [2, 3])), round(float(kullback_leibler([2, 3], [3, 2])), 3)
     (0.0, 0.5)
     """
@@ -350,8 +344,6 @@ def onto_simplex(counts: IntArray, n: int) -> FloatArray:
     A constant is taken off every count and what falls below zero is cut, with the constant
     that makes the sum right.
 
-    Examples
-    --------
     >>> onto_simplex(np.array([-1, 4, 5]), 8).tolist()
     [0.0, 3.5, 4.5]
     """
@@ -364,8 +356,6 @@ def onto_simplex(counts: IntArray, n: int) -> FloatArray:
 def completed(counts: IntArray, n: int) -> FloatArray:
     """Cut counts to [0, n] and give the last category the remainder, cut to [0, n] too.
 
-    Examples
-    --------
     >>> completed(np.array([-1, 5]), 8).tolist(), completed(np.array([6, 5]), 8).tolist()
     ([0.0, 5.0, 3.0], [6.0, 5.0, 0.0])
     """

@@ -198,8 +198,6 @@ def class_effects(
 ) -> ClassEffects:
     """Estimate the effects from rows, pooled rows (J, K), spreads (J,) and class counts (C,).
 
-    Examples
-    --------
     All of twenty items are more frequent in the second of two classes of a thousand records:
 
     >>> share = np.outer(np.linspace(0.1, 0.4, 20), [1.0, 1.5])
@@ -285,29 +283,13 @@ def adaptive_means(
     alpha: float = 1.0,
     n_variance: float = 0.0,
 ) -> AdaptiveTables:
-    """Infer naive Bayes tables from noisy ones with a prior learned from all of them.
+    """Infer naive Bayes tables from noisy ones (C, K_j) with a prior learned from all of them.
 
-    Parameters
-    ----------
-    tables : sequence of arrays of shape (C, K_j)
-        Released counts by feature: class, value.
-    class_counts : array of shape (C,) or None
-        Released class counts; None takes them from row sums, for independent noise.
-    n : int
-        Number of records: public, or released with noise.
-    contrast_variance : sequence of float
-        By feature, the variance of the noise per degree of freedom within a row.
-    class_variance : float
-        Variance of the noise of ``class_counts``.
-    ordered : sequence of bool
-        By feature, whether its values are adjacent intervals of a number.
-    alpha : float, default=1.0
-        Concentration of the Dirichlet prior that pooled rows and class probabilities start from.
-    n_variance : float, default=0.0
-        Variance of the noise in ``n``.
+    ``class_counts`` were released with noise of ``class_variance``, or are None, to be taken from
+    row sums. ``contrast_variance`` is that of the noise per degree of freedom within a row,
+    ``ordered`` tells whether values are adjacent intervals of a number, and ``alpha`` is the
+    concentration of the Dirichlet prior that pooled rows and class probabilities start from.
 
-    Examples
-    --------
     >>> tables = [np.array([[90.0, 12.0], [41.0, 60.0]])]
     >>> found = adaptive_means(
     ...     tables, np.array([102.0, 101.0]), 200, contrast_variance=[4.0], class_variance=4.0,

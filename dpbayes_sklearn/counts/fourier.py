@@ -293,15 +293,10 @@ class CharacterSums:
         return sum_count(self.network)
 
     def law(self, noise: str, unit: PrivacyUnit, epsilon: Fraction) -> NoiseLaw:
-        """Return the law of the noise to add, chosen from public facts only.
+        """Return the law of the noise to add, from public facts only.
 
-        Parameters
-        ----------
-        noise : {"independent", "joint", "auto"}
-            Discrete Laplace noise in every sum, joint noise of the sup norm, or whichever has less
-            variance.
-        unit : PrivacyUnit
-        epsilon : Fraction
+        Discrete Laplace noise in every sum ("independent"), noise of the sup norm ("joint"), or
+        whichever has less variance ("auto").
         """
         independent = partial(self._independent_noise, unit, epsilon)
         if not self.sensitivity(unit):  # no record can change them: no noise is needed

@@ -171,19 +171,10 @@ class _Node:
 
 
 class SumTree:
-    """Independent counts that are added up.
+    """Independent counts that are added up; ``parts`` are their weights in some algebra.
 
-    Parameters
-    ----------
-    parts : sequence of Segment
-        Weight function of each count, in the numbers of ``algebra``.
-    window : Window
-        Bounds on partial sums, so that windows grow no faster than the truth.
-    algebra : Algebra
-        How the weights are stored.
+    ``window(first, last)`` bounds partial sums, so that windows grow no faster than the truth.
 
-    Examples
-    --------
     >>> from dpbayes_sklearn.counts.messages import LINEAR
     >>> die = Segment(1, np.ones(6))
     >>> two = SumTree([die, die], lambda first, last: (last - first, 6 * (last - first)), LINEAR)

@@ -18,8 +18,6 @@ _MOST_TABLE_CELLS = 2**26
 class Network:
     """A directed acyclic graph over discrete nodes: the features in order, then the class.
 
-    Examples
-    --------
     Naive Bayes is the star, whose class is the only parent of every feature:
 
     >>> star = Network.star([2, 3], n_classes=2)
@@ -141,14 +139,8 @@ def network_from_parents(
 ) -> Network:
     """Return the network that ``parents`` describes, parents in the order of the columns.
 
-    Parameters
-    ----------
-    parents : mapping, collection of edges, or networkx.DiGraph
-        ``{child: [parents]}`` or ``(parent, child)`` pairs. A node is a feature's name or its
-        position, or ``"class"``; nodes that are not mentioned have no parents.
-    names, sizes : sequences
-        Names and numbers of values of the features.
-    n_classes : int
+    It is ``{child: [parents]}``, ``(parent, child)`` pairs or a graph of networkx. A node is a
+    feature's name or position, or ``"class"``; nodes that are not mentioned have no parents.
     """
     nodes = {name: j for j, name in enumerate(names)}
     if CLASS in nodes:

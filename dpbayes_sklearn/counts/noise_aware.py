@@ -55,18 +55,8 @@ _VISIBLE = 1e-9  # A larger probability at the end of a window shows that it is 
 class NoisyStar:
     """Posterior of class counts that add to ``n`` and of the rows that hang on each of them.
 
-    Parameters
-    ----------
-    classes : CountTable
-        One row of noisy class counts.
-    tables : sequence of CountTable
-        For every feature one row of noisy counts per class.
-    n : int
-        Number of records.
-    fresh : float, default=1.0
-        The power of all tables' evidence about class counts, for noises that repeat each other.
-    size_noise : Marginal
-        The distribution of the noise in ``n``, if it is secret.
+    ``classes`` has one row of noisy class counts, each table one row per class. ``fresh`` is the
+    power of all tables' evidence about class counts, below 1 for noises that repeat each other.
     """
 
     _size_noise: Marginal = NO_NOISE
@@ -279,26 +269,11 @@ def infer_star(
 ) -> StarInference:
     """Infer class probabilities and conditional tables from noisy counts of a star network.
 
-    Parameters
-    ----------
-    class_counts : array of shape (C,)
-        Noisy class counts.
-    tables : sequence of arrays of shape (C, K_j)
-        Noisy counts of every feature's values in every class.
-    n : int
-        Number of records: exact if it is public, otherwise released with ``size_noise``.
-    class_noise, table_noises : Marginal, and one for every table
-        The distribution of the noise in a cell; noises are independent.
-    class_alpha, table_alphas : array of shape (C,), and arrays of shape (K_j,)
-        Parameters of the Dirichlet priors.
-    fresh : float, default=1.0
-        Share of what all tables say about the class counts that counts as evidence: below 1 if
-        their noises repeat each other.
-    size_noise : Marginal
-        The distribution of the noise in ``n``, over which the posterior then integrates.
+    The class counts (C,) and the tables (C, K_j) have independent noises of these distributions in
+    every cell, and Dirichlet priors. ``fresh`` is the share of what all tables say about the class
+    counts that counts as evidence: below 1 if their noises repeat each other. Over a secret ``n``,
+    released with ``size_noise``, the posterior integrates.
 
-    Examples
-    --------
     A negative count says that the true one is small, and the other table agrees:
 
     >>> from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal

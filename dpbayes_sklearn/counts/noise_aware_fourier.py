@@ -90,18 +90,8 @@ class _NoiseTable:
 class BooleanCharacters:
     """Posterior of a Boolean star given noisy character sums.
 
-    Parameters
-    ----------
-    class_sum : float
-        Noisy sum of the class signs, +1 for class 0 and -1 for class 1.
-    feature_sums, product_sums : array of shape (d,)
-        Noisy sums of every feature's signs, and of their products with the class signs.
-    n : int
-        Number of records.
-    law : Marginal
-        The noise in each of these sums.
-    class_alpha, feature_alphas : array of shape (2,) and (d, 2)
-        Parameters of the Dirichlet priors.
+    They are the sums of the class signs, +1 for class 0 and -1 for class 1, of every feature's
+    signs (d,), and of their products with the class signs (d,), all with the same noise.
     """
 
     class_sum: float
@@ -286,15 +276,8 @@ _POWER_STEPS = 30  # The largest eigenvalue is found in this many steps of the p
 def nonnegative_fit(network: Network, blocks: Blocks, n: int, tolerance: float) -> Tables:
     """Return the tables without negative cells whose sums are nearest to noisy ones.
 
-    Parameters
-    ----------
-    network : Network
-    blocks : mapping of tuple of int to array
-        Noisy character sums.
-    n : int
-        Number of records, the exact sum of the constant character.
-    tolerance : float
-        By how much a cell may still be negative, and then set to zero, when the steps end.
+    The constant character is exactly ``n``. When the steps end, cells that are still negative by no
+    more than the tolerance are set to zero.
     """
     z = np.concatenate([np.zeros(0), *(blocks[s].ravel() for s in closure(network))])
     linear = _CellsOfSums(network)

@@ -324,8 +324,6 @@ CountPlan = TablesPlan | AtTemperature | LearnsTemperature
 def plan(mechanism: Mechanism, prior: DirichletPrior, facts: Facts, budget: Budget) -> CountPlan:
     """Return how tables, and a temperature that is to be learned, are released.
 
-    Examples
-    --------
     >>> from dpbayes_sklearn.counts.network import Network
     >>> star = Network.star([2, 2], 2)
     >>> prior = DirichletPrior(star, tuple(np.ones(k) for k in star.sizes))

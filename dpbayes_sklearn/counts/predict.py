@@ -107,10 +107,7 @@ class _Groups(NamedTuple):
 class StarScores:
     """The function from codes of records to log p(x, c), one row for each record.
 
-    Parameters
-    ----------
-    log_tables : tuple of arrays
-        log p(x_j | c), of shape (classes, values), for each feature; log p(c) comes last.
+    Its tables are log p(x_j | c), (classes, values), of every feature; log p(c) comes last.
     """
 
     def __init__(self, log_tables: tuple[FloatArray, ...]) -> None:
@@ -229,19 +226,9 @@ def exact_in_sums(
 ) -> tuple[FloatArray, FloatArray]:
     """Return terms and constants rounded to multiples of a power of two whose sums are exact.
 
-    Parameters
-    ----------
-    terms : array of shape (cells, columns)
-        A sum has one term of each group of cells.
-    starts : array of shape (groups,)
-        The first cell of each group.
-    constants : array of shape (columns,)
-        Added to every sum.
-
-    Notes
-    -----
-    If no column of terms and constants exceeds T in total, multiples of s = T / 2**51 add up to
-    at most 2**53 s, even if each is a difference of two terms. Infinite ones stay as they are.
+    A sum has one term (cells, columns) of each group of cells, and the constants (columns,). If no
+    column exceeds T in total, multiples of s = T / 2**51 add up to at most 2**53 s, even if each is
+    a difference of two terms. Infinite ones stay as they are.
 
     >>> terms, _ = exact_in_sums(np.full((3, 1), 1 / 3), np.arange(3), np.zeros(1))
     >>> bool(abs(terms[0] - 1 / 3) < 2.0**-50), bool(terms.sum() == 3 * terms[0])
@@ -299,12 +286,8 @@ def evidence_of(
 ) -> Evidence:
     """Return the function from codes to log p(c) and the features' weighted log probabilities.
 
-    Every row's are the same, bit by bit, wherever the row stands and whatever else there is.
-
-    Parameters
-    ----------
-    weights : mapping of arrays of shape (n_features,)
-        For each emphasis.
+    There are weights (n_features,) for each emphasis. Every row's are the same, bit by bit,
+    wherever the row stands and whatever else there is.
     """
     *features, classes = log_tables
     plain = (*features, np.zeros_like(classes))

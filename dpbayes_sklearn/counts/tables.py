@@ -331,17 +331,11 @@ class CountTables:
     def law(
         self, noise: str, unit: PrivacyUnit, epsilon: Fraction, class_weight: Fraction = Fraction(1)
     ) -> NoiseLaw:
-        """Return the law of the noise to add, chosen from public facts only.
+        """Return the law of the noise to add, from public facts only.
 
-        Parameters
-        ----------
-        noise : {"independent", "joint", "auto"}
-            Discrete Laplace noise in every cell, joint noise of all tables, or whichever has less
-            variance.
-        unit : PrivacyUnit
-        epsilon : Fraction
-        class_weight : Fraction
-            Share of the budget that the class table gets, in units of any other table's share.
+        Discrete Laplace noise in every cell ("independent"), noise of all tables together
+        ("joint"), or whichever has less variance ("auto"). ``class_weight`` is the share of the
+        budget that the class table gets, in units of any other table's share.
         """
         independent = partial(self._independent_noise, unit, epsilon, class_weight)
         if not self.sensitivity(unit):  # no record can change them: no noise is needed

@@ -148,15 +148,10 @@ class LossSums:
     def of(
         cls, log_prior: FloatArray, evidence: dict[float, FloatArray], classes: IntArray
     ) -> LossSums:
-        """Add up losses of records.
+        """Add up losses of records with these classes.
 
-        Parameters
-        ----------
-        log_prior : array of shape (C,) or (n, C)
-        evidence : dict of arrays of shape (n, C)
-            For each emphasis, the records' weighted sums of log probabilities at temperature 1.
-        classes : array of shape (n,)
-            The records' classes.
+        ``evidence`` (n, C) holds, for each emphasis, the records' weighted sums of log
+        probabilities at temperature 1.
         """
         n_classes, sums = log_prior.shape[-1], []
         top = steps_at_most(n_classes)

@@ -131,8 +131,6 @@ def named_columns(
     The others are groups and weights: columns, or names of columns of X. What the schema declares
     may be read by it, and is kept as codes where nothing else is used.
 
-    Examples
-    --------
     >>> import polars as pl
     >>> frame = pl.DataFrame({"age": [31, 48], "ill": [0, 1]})
     >>> X, y, _ = named_columns(frame, None, "ill", None)

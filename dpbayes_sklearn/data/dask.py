@@ -50,8 +50,6 @@ _ISO_DATE = re.compile(  # pandas also reads "now", as another date every time
 def reader_of(dtype: Any) -> Reader | None:
     """Return how a declared type reads a text, None where it does not say: there texts stay.
 
-    Examples
-    --------
     >>> reader_of(np.dtype(int))("7"), reader_of(np.dtype(bool))("True"), reader_of(np.dtype("U1"))
     (7, True, None)
     """

@@ -30,8 +30,6 @@ class PerColumn:
     Floats are computed faster with one number than with an array; for integers, numpy's minimum
     and maximum are several times faster with an array.
 
-    Examples
-    --------
     >>> PerColumn(np.array([1.0, 2.0])).of(rows=2)
     array([1., 2., 1., 2.])
     >>> PerColumn(np.array([3.0, 3.0])).of(rows=2)

@@ -52,8 +52,6 @@ def canonical(label: Any) -> Hashable | None:
     An object's own methods may raise anything, with its content in the message: they are not asked,
     or must not stop a fit.
 
-    Examples
-    --------
     >>> canonical(1) == canonical(np.float32(1)) == canonical(Decimal("1.00")) != canonical("1")
     True
     >>> canonical(date(2020, 1, 1)) == canonical(np.datetime64("2020-01-01T00:00"))
@@ -192,8 +190,6 @@ def counted_records(
     Of a label with more records, those that count are drawn: the first ones in a random
     order of all.
 
-    Examples
-    --------
     >>> labels = np.array(["ann", "bob", "ann", None, "ann"], dtype=object)
     >>> len(counted_records(labels, 2)), len(counted_records(labels, 3))
     (3, 4)

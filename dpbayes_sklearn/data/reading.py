@@ -272,8 +272,6 @@ _LABELS = (str, bytes, Number, np.generic)  # Labels of these types can be compa
 def features_read(names: Sequence[str] | None, declared: Sequence[Domain | None]) -> str:
     """Return what was read because it is not declared, every column by its name if it has one.
 
-    Examples
-    --------
     >>> features_read(["id", "age"], [None, Interval(0, 120)])
     "bounds of the features 'id' were"
     """

@@ -77,8 +77,6 @@ class ColumnWeights(NamedTuple):
 class Blocks:
     """The public map from columns to blocks.
 
-    Examples
-    --------
     >>> from dpbayes_sklearn.schema import Categories
     >>> blocks = Blocks((Interval(0, 3), Categories([*"ab"])))
     >>> blocks.sizes, blocks.parameters

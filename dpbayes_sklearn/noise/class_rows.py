@@ -66,8 +66,6 @@ class ClassRows(NoiseLaw):
 
     The arrays are the tables of the features, of shape (n_classes, values), and the class counts.
 
-    Examples
-    --------
     >>> law = ClassRows.of((2, 2, 4), n_classes=2, sensitivity=2, epsilon=Fraction(1))
     >>> law.scale, law.grid
     (Fraction(2, 1), 4)

@@ -52,8 +52,6 @@ _WIDEST_WINDOW = 40.0  # No window reaches farther out than this many standard d
 class GaussianMarginal:
     """Gaussian noise in one number, with density proportional to exp(-x² / 2 variance).
 
-    Examples
-    --------
     >>> GaussianMarginal(4.0).log_weight(np.array([0.0, -2.0, 4.0])).tolist()
     [-0.0, -0.5, -2.0]
     """
@@ -87,8 +85,6 @@ class GaussianMarginal:
 class DiscreteGaussian(NoiseLaw):
     """Independent discrete Gaussian noise in every number.
 
-    Examples
-    --------
     >>> law = DiscreteGaussian((Fraction(100),), (42,))
     >>> law.rho(np.array([1, -1] * 11 + [0] * 20)), round(law.error_bound(0.05), 1)
     (Fraction(11, 100), 38.5)
@@ -168,8 +164,6 @@ def representable_variance(variance: Fraction | int) -> Fraction:
     A fraction whose terms do not fit the sampler is rounded **up** (more noise, never less):
     by a relative 2**-53 where sigma is below 1, and by sigma * 2**-53 above.
 
-    Examples
-    --------
     >>> representable_variance(Fraction(100, 3))
     Fraction(100, 3)
     >>> long = Fraction(10**30, 3**50)
@@ -208,23 +202,9 @@ def discrete_gaussian(
 ) -> IntArray:
     """Draw independent integers with P(z) proportional to exp(-z²/(2 variance)), exactly.
 
-    Parameters
-    ----------
-    variance : Fraction or int
-        The parameter sigma², from 0, which gives zeros, to 2**80; see `representable_variance`
-        for long fractions. The variance of the law is no more than this.
-    size : int or tuple of int
-        Shape of the result.
-    source : callable
-        Random bytes, from `random_source`.
+    The parameter is from 0, which gives zeros, to 2**80; see `representable_variance` for long
+    fractions. How many bytes a draw takes depends on the bytes only, not on data.
 
-    Returns
-    -------
-    ndarray of int64
-        Exact draws. How many bytes they take depends on the bytes only, not on data.
-
-    Examples
-    --------
     >>> from dpbayes_sklearn.noise.integers import random_source
     >>> discrete_gaussian(Fraction(41, 2), (2, 3), random_source(0)).shape
     (2, 3)

@@ -64,8 +64,6 @@ from dpbayes_sklearn.noise.law import (
 class LaplaceMarginal:
     """Laplace noise in one number, with density proportional to exp(-abs(x) / scale).
 
-    Examples
-    --------
     >>> LaplaceMarginal(2.0).log_weight(np.array([0.0, -3.0, 4.0])).tolist()
     [-0.0, -1.5, -2.0]
     """
@@ -104,8 +102,6 @@ class LaplaceMarginal:
 class DiscreteLaplace(NoiseLaw):
     """Independent discrete Laplace noise in every number.
 
-    Examples
-    --------
     >>> law = DiscreteLaplace.of(Fraction(22), [4] * 10 + [2])
     >>> round(law.variance(array=0), 1), round(law.error_bound(0.05), 1)
     (967.8, 148.6)
@@ -201,8 +197,6 @@ def discrete_laplace_logpmf(z: npt.ArrayLike, scale: Fraction | float) -> FloatA
 def discrete_laplace_pmf(z: npt.ArrayLike, scale: Fraction | float) -> FloatArray:
     """Probability: tanh(1/2b) exp(-abs(z)/b).
 
-    Examples
-    --------
     >>> bool(abs(discrete_laplace_pmf(range(-90, 91), 2).sum() - 1) < 1e-12)
     True
     """
@@ -229,8 +223,6 @@ def discrete_laplace_survival(k: npt.ArrayLike, scale: Fraction | float) -> Floa
 def discrete_laplace_quantile(probability: float, scale: Fraction | float) -> int:
     """Smallest k with P(abs(Z) <= k) >= probability.
 
-    Examples
-    --------
     >>> discrete_laplace_quantile(0.95, 10)
     30
     """
@@ -265,22 +257,9 @@ def discrete_laplace(
 ) -> IntArray:
     """Draw independent integers with P(z) proportional to exp(-|z|/scale), exactly.
 
-    Parameters
-    ----------
-    scale : Fraction or int
-        From 0, which gives zeros, to 2**56; see `representable_scale` for long fractions.
-    size : int or tuple of int
-        Shape of the result.
-    source : callable
-        Random bytes, from `random_source`.
+    The scale is from 0, which gives zeros, to 2**56; see `representable_scale` for long fractions.
+    How many bytes a draw takes depends on the bytes only, not on data.
 
-    Returns
-    -------
-    ndarray of int64
-        Exact draws. How many bytes they take depends on the bytes only, not on data.
-
-    Examples
-    --------
     >>> from dpbayes_sklearn.noise.integers import random_source
     >>> discrete_laplace(Fraction(5, 2), (2, 3), random_source(0)).shape
     (2, 3)
@@ -368,8 +347,6 @@ _MOST_SCALES = 10_000  # Beyond this many scales noise is far less likely than a
 class TruncatedLaplace:
     """Noise of one count.
 
-    Examples
-    --------
     >>> law = TruncatedLaplace.calibrated(Fraction(20), Fraction(1, 10**7))
     >>> law.reach, float(law.beyond(1)) < 1e-7 < float(TruncatedLaplace(law.scale, 248).beyond(1))
     (249, True)
@@ -383,12 +360,7 @@ class TruncatedLaplace:
     def calibrated(cls, scale: Fraction, delta: Fraction, step: int = 1) -> TruncatedLaplace:
         """Return the law of the least reach with P(Z > k - step) at most delta.
 
-        Parameters
-        ----------
-        scale : Fraction
-        delta : Fraction
-        step : int, default=1
-            How far one count can change.
+        A count changes by at most ``step``.
         """
         if delta < _LEAST_DELTA:
             raise ValueError("delta must be above zero, and at least 1e-300 for each count.")

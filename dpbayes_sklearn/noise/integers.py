@@ -29,18 +29,11 @@ Seed: TypeAlias = int | np.random.RandomState | None
 def random_source(random_state: Seed = None, stream: int = 0) -> RandomSource:
     """Return the source of noise for one release.
 
-    Parameters
-    ----------
-    random_state : int, RandomState or None
-        ``None`` reads the operating system's secure generator, which no call of
-        ``numpy.random.seed`` and no fork can repeat. A seed makes the noise
-        reproducible and therefore removable: never use one for a real release.
-    stream : int, default=0
-        Releases that are made with one seed and published together need a stream each: noise
-        that repeats cancels.
+    Without a seed it is the operating system's secure generator, which no call of
+    ``numpy.random.seed`` and no fork can repeat. A seed makes the noise reproducible and therefore
+    removable: never use one for a real release. Releases that are made with one seed and published
+    together need a ``stream`` each: noise that repeats cancels.
 
-    Examples
-    --------
     >>> random_source(0)(4) == random_source(0)(4)
     True
     >>> len(random_source()(16))
@@ -129,8 +122,6 @@ def uniform_below(
     With s = floor((2**bits - 1)/bound) words for each outcome, a word below s*bound
     is uniform, and floor(word/s) takes each of the outcomes with the same s words.
 
-    Examples
-    --------
     >>> uniform_below(10, 4, lambda n: bytes([0, 24, 25, 249]), np.uint8).tolist()
     [0, 0, 1, 9]
     """
@@ -190,13 +181,7 @@ def geometric(size: int, source: RandomSource) -> IntArray:
 def fill(noise: IntArray, acceptance: float, propose: Callable[[int], IntArray]) -> IntArray:
     """Fill an array, along its first axis, with the accepted of as many proposals as it takes.
 
-    Parameters
-    ----------
-    noise : array of int
-    acceptance : float
-        Share of proposals that are accepted, about.
-    propose : callable
-        ``propose(count)`` makes so many proposals and returns the accepted ones.
+    ``propose(count)`` makes so many and returns the accepted ones, about this share of them.
     """
     filled, refill = 0, rounds()
     while filled < len(noise) and next(refill):
@@ -245,14 +230,6 @@ def segment_draw(
 
     All arithmetic is in Python integers, so masses of 2**62 and weights of 2**100 lose nothing.
 
-    Parameters
-    ----------
-    masses, weights : sequence of int
-        The public mass of each segment, and the positive weight of each unit of it.
-    source : RandomSource
-
-    Examples
-    --------
     >>> segment_draw([2, 3], [10, 1], lambda n: bytes(n))
     (0, 0)
     >>> segment_draw([2, 3], [10, 1], lambda n: bytes([22 << 3]))
@@ -275,8 +252,6 @@ def random_positions(n: int, size: int, source: RandomSource) -> Positions:
     enough: no position is special, so all sets of so many are as probable. As many are drawn at
     once as are missing, hence never one too many. Of more than a half, the others are drawn.
 
-    Examples
-    --------
     >>> from dpbayes_sklearn.noise.integers import random_source
     >>> len(random_positions(1000, 300, random_source()))
     300

@@ -87,8 +87,6 @@ _FLAT_END = 4.5
 class SupNorm(NoiseLaw):
     """Joint noise of all numbers, P(z) proportional to exp(-max_i abs(z_i)/c_i / scale).
 
-    Examples
-    --------
     >>> law = SupNorm.of((1,) * 9, sensitivity=2, epsilon=Fraction(1))
     >>> law.scale, law.grid, round(law.variance(), 1)
     (Fraction(2, 1), 8, 146.7)
@@ -160,8 +158,6 @@ class SupNorm(NoiseLaw):
 class SupNormMarginal:
     """Noise of one of m numbers: a plateau with soft edges, Q(m, abs(x)/scale).
 
-    Examples
-    --------
     >>> law = SupNormMarginal(order=33, scale=2.0)
     >>> law.log_weight(np.array([0.0, 60.0, -200.0])).round(2).tolist()
     [0.0, -0.38, -33.81]
@@ -235,25 +231,10 @@ def _(law: SupNorm, count: int, source: RandomSource) -> IntArray:
 
 
 def discrete_boxes(sides: IntArray, scale: Fraction, count: int, source: RandomSource) -> IntArray:
-    """Draw vectors with P(z) proportional to exp(-max_i ceil(|z_i|/c_i)/scale), exactly.
+    """Draw vectors (count, m) with P(z) proportional to exp(-max_i ceil(|z_i|/c_i)/scale), exactly.
 
-    Parameters
-    ----------
-    sides : array of int, each at least 1
-        The c_i.
-    scale : Fraction
-        The b. Meant for fine lattices: the number of tries grows as exp(m/2b).
-    count : int
-        Number of independent vectors.
-    source : callable
-        Random bytes, from `random_source`.
+    Meant for fine lattices: the number of tries grows as exp(m / 2 scale).
 
-    Returns
-    -------
-    array of int of shape (count, m)
-
-    Examples
-    --------
     >>> from dpbayes_sklearn.noise.integers import random_source
     >>> discrete_boxes(np.array([1, 1, 2]), Fraction(1000), 4, random_source(0)).shape
     (4, 3)
@@ -295,8 +276,6 @@ MAX_CELLS = 2**15  # A row has at most this many cells.
 class ZeroSum(NoiseLaw):
     """Discrete Laplace noise of one scale in every number, given that it adds to zero.
 
-    Examples
-    --------
     >>> ZeroSum(Fraction(2), cells=3).privacy_loss(np.array([1, -1, 0]))
     Fraction(1, 1)
     """
@@ -360,23 +339,8 @@ def zero_sum_laplace(
 ) -> IntArray:
     """Draw integer vectors of sum zero with P(z) proportional to exp(-sum(abs(z))/scale), exactly.
 
-    Parameters
-    ----------
-    scale : Fraction or int
-        From 0, which gives zeros, to 2**40.
-    cells : int
-        Length k of a vector, from 1 to 2**15.
-    size : int
-        Number of vectors.
-    source : callable
-        Random bytes, from `random_source`.
+    The scale is from 0, which gives zeros, to 2**40; a vector has 1 to 2**15 cells.
 
-    Returns
-    -------
-    ndarray of int64 of shape (size, cells)
-
-    Examples
-    --------
     >>> from dpbayes_sklearn.noise.integers import random_source
     >>> noise = zero_sum_laplace(Fraction(2), 5, 3, random_source(0))
     >>> noise.shape, noise.sum(axis=1).tolist()

@@ -121,13 +121,7 @@ class NoiseLaw(ABC):
 
     @abstractmethod
     def privacy_loss(self, shift: IntArray) -> Fraction | float:
-        """Return the worst log probability ratio if neighbours differ by ``shift``.
-
-        Parameters
-        ----------
-        shift : array of int of shape (size,)
-            Difference of the exact numbers, array after array.
-        """
+        """Return the worst log probability ratio of neighbours that differ by ``shift`` (size,)."""
 
 
 # The sharpest term is covered by this many lattice points, if it is that wide.
@@ -141,8 +135,6 @@ _CONVOLVED_NATS = 90.0
 class IndependentSum:
     """The sum of independent noises.
 
-    Examples
-    --------
     >>> from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
     >>> two = IndependentSum((LaplaceMarginal(2.0), LaplaceMarginal(2.0)))
     >>> two.variance, two.log_weight(np.array([0.0, 6.0])).round(2).tolist()
@@ -276,12 +268,8 @@ def sum_of(terms: Sequence[Marginal]) -> Marginal:
 def deviation_bound(terms: Sequence[tuple[float, int, Marginal]], nats: float) -> float:
     r"""Bound that a weighted sum of independent noises crosses with probability below exp(-nats).
 
-    Chernoff: :math:`P(X > x) \le e^{-sx} \prod_i E[e^{s w_i Z_i}]^{m_i}` for the best s.
-
-    Parameters
-    ----------
-    terms : sequence of (weight, number, marginal)
-        ``number`` independent noises, each with this weight.
+    Chernoff: :math:`P(X > x) \le e^{-sx} \prod_i E[e^{s w_i Z_i}]^{m_i}` for the best s; a term is
+    a weight, the number of noises that have it, and their distribution.
     """
     noisy = [(w, m, law) for w, m, law in terms if w > 0.0 and m and law.variance > 0.0]
     if not noisy:
@@ -299,8 +287,6 @@ def least_noise(noise: str, laws: Mapping[str, Callable[[], NoiseLaw]]) -> Noise
     Laws depend on public quantities only, and so does the choice. A law that does not exist for
     them (a ValueError) is not considered, unless it was requested by name.
 
-    Examples
-    --------
     >>> from fractions import Fraction
     >>> from dpbayes_sklearn.noise.discrete_laplace import DiscreteLaplace
     >>> laws = {b: lambda b=b: DiscreteLaplace.of(Fraction(b), [3]) for b in ("2", "5")}
@@ -336,8 +322,6 @@ def representable_scale(scale: Fraction | int) -> Fraction:
     never less) by a relative 2**-55 at most; only scales below 2**-56, whose noise is 0
     except with probability exp(-2**56), are rounded by more.
 
-    Examples
-    --------
     >>> representable_scale(Fraction(100, 3))
     Fraction(100, 3)
     >>> rounded = representable_scale(Fraction(10**30, 3**60))
@@ -397,14 +381,9 @@ def check_grid(grid: int) -> None:
 
 @singledispatch
 def draw(law: NoiseLaw, count: int, source: RandomSource) -> IntArray:
-    """Draw the noise of ``count`` releases in steps of the law's grid, exactly.
+    """Draw the noise of ``count`` releases in steps of the law's grid, exactly: (count, law.size).
 
     A sampler registers itself with ``@draw.register``.
-
-    Returns
-    -------
-    array of int of shape (count, law.size)
-        The numbers of all arrays, one array after the other.
     """
     raise TypeError(f"No sampler is registered for {type(law).__name__}.")
 
@@ -417,8 +396,6 @@ def add(
     Arrays may have further axes in front, the same for all: a noise of its own for each. An array
     of the law may be given in several parts, one after the other.
 
-    Examples
-    --------
     >>> from fractions import Fraction
     >>> from dpbayes_sklearn.noise import DiscreteLaplace
     >>> from dpbayes_sklearn.noise.integers import random_source

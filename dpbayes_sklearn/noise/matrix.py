@@ -56,8 +56,6 @@ from dpbayes_sklearn.noise.law import NoiseLaw, deviation_bound, draw
 class MatrixNoise(NoiseLaw):
     """Joint noise of the upper triangle, row by row, of a symmetric matrix.
 
-    Examples
-    --------
     >>> law = MatrixNoise(Fraction(4), (Fraction(1), Fraction(1)))
     >>> law.size, law.variances.tolist()
     (3, [48.0, 24.0, 48.0])
@@ -123,8 +121,6 @@ class MatrixNoise(NoiseLaw):
 class GammaDifference:
     r"""The difference of two Gamma variables: density :math:`|x|^{k-1/2}K_{k-1/2}(|x|/b)`.
 
-    Examples
-    --------
     >>> GammaDifference(1.0, 2.0).log_weight(np.array([0.0, -3.0, 4.0])).tolist()
     [0.0, -1.5, -2.0]
     """
@@ -187,18 +183,10 @@ class Normals:
 
 
 def exact_normals(count: int, source: RandomSource, sure: float = _SURE_PROBABILITY) -> Normals:
-    """Draw ``count`` independent standard normal numbers.
+    """Draw independent standard normal numbers.
 
-    Parameters
-    ----------
-    count : int
-    source : callable
-        Random bytes, from `random_source`.
-    sure : float
-        Distance from its threshold at which a comparison is made without floats.
+    Floats decide a comparison if they are ``sure``: this far from its threshold.
 
-    Examples
-    --------
     >>> from dpbayes_sklearn.noise.integers import random_source
     >>> drawn = exact_normals(3, random_source(0))
     >>> drawn.bits, (drawn.cells / 2.0**drawn.bits).astype(float).round(2).tolist()
@@ -271,24 +259,8 @@ def _(law: MatrixNoise, count: int, source: RandomSource) -> IntArray:
 def wishart_differences(
     scale: Fraction, weights: tuple[Fraction, ...], count: int, source: RandomSource
 ) -> IntArray:
-    """Draw upper triangles of rounded matrices scale/2 (A - B)_ij/(a_i a_j).
+    """Draw upper triangles (count, p(p + 1)/2) of rounded matrices scale/2 (A - B)_ij/(a_i a_j).
 
-    Parameters
-    ----------
-    scale : Fraction
-    weights : tuple of Fraction
-        The a_i.
-    count : int
-        Number of independent matrices.
-    source : callable
-        Random bytes, from `random_source`.
-
-    Returns
-    -------
-    array of int of shape (count, p (p + 1) / 2)
-
-    Examples
-    --------
     >>> from dpbayes_sklearn.noise.integers import random_source
     >>> wishart_differences(Fraction(1000), (Fraction(1),) * 3, 4, random_source(0)).shape
     (4, 6)

@@ -58,14 +58,6 @@ class Objective(Protocol):
 class Noise:
     """Draws everything that a release leaves to chance, exactly, from one source of bytes.
 
-    Parameters
-    ----------
-    source : callable, optional
-        Random bytes, from :func:`~dpbayes_sklearn.noise.integers.random_source`; those of the
-        operating system if None.
-
-    Examples
-    --------
     >>> from fractions import Fraction
     >>> from dpbayes_sklearn.noise import DiscreteLaplace
     >>> law = DiscreteLaplace.of(Fraction(2), sizes=[3])

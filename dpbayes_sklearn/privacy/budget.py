@@ -227,8 +227,6 @@ def exact(value: object, name: str = "epsilon") -> Exact:
     A float means the shortest decimal that prints it, so ``0.1`` is one tenth and
     ``0.1 + 0.2`` asked as two releases fits in ``0.3``. Infinity stays infinity.
 
-    Examples
-    --------
     >>> exact(0.1), exact(2), exact(float("inf"))
     (Fraction(1, 10), Fraction(2, 1), inf)
     >>> exact(0.1) + exact(0.2) == exact(0.3)

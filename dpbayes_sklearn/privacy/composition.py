@@ -143,8 +143,6 @@ def zcdp_rho(epsilon: Exact, delta: Exact) -> Exact:
 
     .. math:: \rho = \max_{\alpha > 1} (\varepsilon - g(\alpha, \delta)) / \alpha
 
-    Examples
-    --------
     >>> float(zcdp_rho(Fraction(1), Fraction(1, 10**6)))
     0.02435...
     """

@@ -146,8 +146,6 @@ class Design:
       carries what two indicators would, and its square is always 1.
     - Other :class:`Categories` are one *level* (0 or 1) per value, exactly one of which is 1.
 
-    Examples
-    --------
     >>> design = Design((Interval(0, 10), Categories([*"ab"]), Categories([*"xyz"])))
     >>> table = Table(np.array([[10, "a", "z"], [5, "b", "x"]], dtype=object))
     >>> [chunk.tolist() for _, chunk in design.chunks(table)]
