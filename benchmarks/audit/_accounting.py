@@ -26,17 +26,9 @@ from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import cross_val_predict
 
-from benchmarks.audit._cases import Case, cases_of, crossings, in_a_folder, refused
+import dpbayes_sklearn as dp
+from benchmarks.audit._cases import Case, cases_of, crossings, in_a_folder, refused, run_at_once
 from benchmarks.audit._models import ADDED, FEATURE, X, Y, line, naive_bayes
-from dpbayes_sklearn import (
-    BetaBinomial,
-    BudgetAccountant,
-    BudgetError,
-    DirichletMultinomial,
-    LedgerError,
-    PosteriorQuerySession,
-    PrivacyGuarantee,
-)
 from dpbayes_sklearn.audit._steps import gaussian_delta
 from dpbayes_sklearn.base.estimator import SEEDED
 from dpbayes_sklearn.counts.temperature import temperature_share
@@ -58,11 +50,11 @@ def accounting() -> Iterator[str]:
 
 
 def _over_budget(model: Any) -> bool:
-    return refused(lambda: model.fit(X, Y), BudgetError)
+    return refused(lambda: model.fit(X, Y), dp.BudgetError)
 
 
 def _exact_sums() -> Iterator[str]:
-    ledger = BudgetAccountant(epsilon=0.3)
+    ledger = dp.BudgetAccountant(epsilon=0.3)
     model = naive_bayes(0.1, accountant=ledger)
     if any(_over_budget(model) for _ in range(3)):
         yield "three times 0.1 does not fit into 0.3"
@@ -78,9 +70,9 @@ def _order_and_amount() -> Iterator[str]:
         (naive_bayes(0.1), (X, Y)),
         (naive_bayes(0.1, mechanism="sampler"), (X, Y)),
         (line(0.1), (X, Y)),
-        (DirichletMultinomial(0.1, categories=2), (Y,)),
+        (dp.DirichletMultinomial(0.1, categories=2), (Y,)),
     ):
-        ledger, name = BudgetAccountant(), type(model).__name__
+        ledger, name = dp.BudgetAccountant(), type(model).__name__
 
         def paid(plan: Any, *_: Any, ledger: Any = ledger) -> tuple[Any, Any]:
             return plan.cost.epsilon, ledger._ledger.spent().epsilon
@@ -97,7 +89,7 @@ def _order_and_amount() -> Iterator[str]:
 
 
 def _who_is_charged() -> Iterator[str]:
-    ledger = BudgetAccountant()
+    ledger = dp.BudgetAccountant()
     model = naive_bayes(0.1, accountant=ledger)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -107,7 +99,7 @@ def _who_is_charged() -> Iterator[str]:
     model.partial_fit(X, Y).partial_fit(X, Y)
     if len(ledger) != 7:
         yield f"{len(ledger)} charges for 7 releases of folds, clones, pickles and batches"
-    with BudgetAccountant() as around:
+    with dp.BudgetAccountant() as around:
         naive_bayes(0.1).fit(X, Y)
     if len(around) != 1:
         yield "a fit inside a block is not charged"
@@ -117,7 +109,7 @@ def _no_refund() -> Iterator[str]:
     def broken(*args: Any) -> Any:
         raise MemoryError
 
-    ledger = BudgetAccountant()
+    ledger = dp.BudgetAccountant()
     with boundary(broken), suppress(MemoryError):
         naive_bayes(0.1, accountant=ledger).fit(X, Y)
     if len(ledger) != 1:
@@ -127,7 +119,7 @@ def _no_refund() -> Iterator[str]:
 def _one_unit() -> Iterator[str]:
     """Release for two units, whose epsilons have no sum, to one ledger."""
     for other in (FEATURE, ADDED):
-        ledger = BudgetAccountant()
+        ledger = dp.BudgetAccountant()
         naive_bayes(0.1, accountant=ledger).fit(X, Y)
         with suppress(ValueError):
             naive_bayes(0.1, accountant=ledger, privacy_unit=other).fit(X, Y)
@@ -137,17 +129,13 @@ def _one_unit() -> Iterator[str]:
 
 def _race() -> Iterator[str]:
     """Spend 12 times 0.1 of 0.5 in threads that all have looked before any of them spends."""
-    ledger = BudgetAccountant(epsilon=0.5)
+    ledger = dp.BudgetAccountant(epsilon=0.5)
 
     def spend() -> None:
-        with suppress(BudgetError):
+        with suppress(dp.BudgetError):
             ledger.spend(0.1)
 
-    threads = [Thread(target=spend) for _ in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_at_once([Thread(target=spend) for _ in range(12)])
     if ledger._ledger.spent().epsilon != Fraction(1, 2):
         yield f"{ledger.total().epsilon} spent of 0.5"
 
@@ -163,13 +151,13 @@ def composition() -> list[Case]:
 def _totals() -> Iterator[str]:
     """Compare totals with the exact loss of Gaussian noise and of randomised response."""
     for rho, times in ((0.02, 1), (0.05, 4)):
-        ledger = BudgetAccountant(100, 1e-6, composition="zcdp")
+        ledger = dp.BudgetAccountant(100, 1e-6, composition="zcdp")
         for _ in range(times):
             ledger.spend(rho=rho)
         spread = math.sqrt(2 * rho * times)  # sensitivity over standard deviation, of all together
         if gaussian_delta(spread, ledger.total().epsilon) > 1e-6:
             yield f"{times} releases of rho {rho}: {ledger.total().epsilon:.3g} is too little"
-    ledger = BudgetAccountant(100, 1e-6)
+    ledger = dp.BudgetAccountant(100, 1e-6)
     for _ in range(200):
         ledger.spend(0.1)
     if _response_delta(200, 0.1, ledger.total().epsilon) > 1e-6:
@@ -179,7 +167,7 @@ def _totals() -> Iterator[str]:
 def _gaussian_fits() -> Iterator[str]:
     """Compare the totals of Gaussian fits with their exact loss, a temperature included."""
     records, labels = np.tile(X, (200, 1)), np.tile(Y, 200)
-    ledger = BudgetAccountant(9, 1e-5, composition="zcdp")
+    ledger = dp.BudgetAccountant(9, 1e-5, composition="zcdp")
     options = {"delta": 1e-6, "mechanism": "gaussian", "accountant": ledger}
     model = naive_bayes(0.3, temperature=1, **options)
     for _ in range(10):
@@ -210,12 +198,12 @@ def _response_delta(times: int, each: float, epsilon: float) -> float:
 
 def _delta() -> Iterator[str]:
     """Spend all of delta on releases that may fail: none is left to convert with."""
-    account = BudgetAccountant(10, 0.01)
-    model = BetaBinomial(delta=0.001, mechanism=Hellinger(calibrate=False), accountant=account)
+    account = dp.BudgetAccountant(10, 0.01)
+    model = dp.BetaBinomial(delta=0.001, mechanism=Hellinger(calibrate=False), accountant=account)
     model.set_params(calibrate=False).fit([0, 1] * 20)
     if account.total("sum").delta != model.guarantee_.delta or not model.guarantee_.delta:
         yield "a delta is promised and not charged"
-    ledger = BudgetAccountant(100, 1e-6)
+    ledger = dp.BudgetAccountant(100, 1e-6)
     for _ in range(50):
         ledger.spend(0.1, 2e-8)
     if ledger.total().epsilon < 4.99:
@@ -234,21 +222,21 @@ def _smallest_deltas() -> Iterator[str]:
         found = (near + math.log(-math.expm1(1 + far - near))) / math.log(10)
         if found > 0.01 - digits:
             yield f"delta 1e-{digits} was asked for, it is 1e{found:.1f}"
-    tiny, ledger = Fraction(1, 10**330), BudgetAccountant(1, 1e-6)
+    tiny, ledger = Fraction(1, 10**330), dp.BudgetAccountant(1, 1e-6)
     model = naive_bayes(0.1, delta=tiny, mechanism="gaussian", accountant=ledger)
     for ask in (lambda: model.fit(X, Y), lambda: ledger.spend(0.1, tiny)):
         if not refused(ask, ValueError) or len(ledger):
             yield "a delta of 1e-330 is taken"
-    small = BetaBinomial(1e-12, delta=1e-100, mechanism="gaussian", accountant=ledger)
+    small = dp.BetaBinomial(1e-12, delta=1e-100, mechanism="gaussian", accountant=ledger)
     if not refused(lambda: small.fit(Y), ValueError) or len(ledger):
         yield "noise that cannot be drawn is refused after the charge"
 
 
 def _figures() -> Iterator[str]:
     """See that what is left is rounded down and what was spent is rounded up."""
-    budget, spent = Budget(exact(1.0000004), exact(1.0000004e-6)), BudgetAccountant(2, 0.5)
+    budget, spent = Budget(exact(1.0000004), exact(1.0000004e-6)), dp.BudgetAccountant(2, 0.5)
     spent.spend(*budget[:2])
-    promised = PrivacyGuarantee.of(budget, "laplace")
+    promised = dp.PrivacyGuarantee.of(budget, "laplace")
     shown = {
         "epsilon = 1.00001, delta = 1.00001e-06": str(promised),
         "(plus 1.00001e-06)": promised.meaning,
@@ -259,7 +247,7 @@ def _figures() -> Iterator[str]:
     for figures, text in shown.items():
         if figures not in text:
             yield f"printed figures are not rounded to the private side: {figures} is not there"
-    ledger = BudgetAccountant(1)
+    ledger = dp.BudgetAccountant(1)
     ledger.spend(Fraction(1, 3))
     if Fraction(str(ledger.remaining().epsilon)) > Fraction(2, 3):
         yield "more is said to remain than does"
@@ -270,30 +258,30 @@ def _figures() -> Iterator[str]:
 @in_a_folder
 def _files(folder: Path) -> Iterator[str]:
     path, copy = str(folder / "ledger"), str(folder / "copy")
-    ledger = BudgetAccountant(1, path=path)
+    ledger = dp.BudgetAccountant(1, path=path)
     ledger.spend(0.4)
     shutil.copy(path, copy)
     ledger.spend(0.4)
     shutil.copy(copy, path)
-    if not refused(lambda: ledger.spend(0.4), LedgerError):
+    if not refused(lambda: ledger.spend(0.4), dp.LedgerError):
         yield "an earlier copy of a ledger is taken for it"
-    other = BudgetAccountant(9, path=str(folder / "other"))
+    other = dp.BudgetAccountant(9, path=str(folder / "other"))
     for _ in range(5):
         other.spend(0.1)
     shutil.copy(other.path, path)
-    if not refused(lambda: ledger.spend(0.4), LedgerError):
+    if not refused(lambda: ledger.spend(0.4), dp.LedgerError):
         yield "another ledger is taken for it"
     elsewhere = pickle.loads(pickle.dumps(ledger))  # as in another process
     os.unlink(path)
-    if not refused(lambda: elsewhere.spend(0.4), LedgerError):
+    if not refused(lambda: elsewhere.spend(0.4), dp.LedgerError):
         yield "a ledger that is gone lets something through"
     typo = str(folder / "typo")
-    if not refused(lambda: BudgetAccountant(path=typo, existing=True), LedgerError):
+    if not refused(lambda: dp.BudgetAccountant(path=typo, existing=True), dp.LedgerError):
         yield "a mistyped path makes a new ledger"
-    other_version = BudgetAccountant(1, path=str(folder / "version"))
+    other_version = dp.BudgetAccountant(1, path=str(folder / "version"))
     with closing(sqlite3.connect(other_version.path, isolation_level=None)) as connection:
         connection.execute("PRAGMA user_version = 99")
-    if not refused(lambda: other_version.spend(0.4), LedgerError):
+    if not refused(lambda: other_version.spend(0.4), dp.LedgerError):
         yield "a ledger of another format is read as one of this"
 
 
@@ -311,9 +299,9 @@ def _batches() -> Iterator[str]:
 
 
 def _queries() -> Iterator[str]:
-    ledger = BudgetAccountant(1)
+    ledger = dp.BudgetAccountant(1)
     model = naive_bayes(0.25, mechanism="sampler")
-    session = PosteriorQuerySession(model, X, Y, accountant=ledger)
+    session = dp.PosteriorQuerySession(model, X, Y, accountant=ledger)
     answers = [session.query(lambda tables: tables[0].tolist()) for _ in range(4)]
     if len(ledger) != 4 or len({str(answer) for answer in answers}) == 1:
         yield f"{len(ledger)} charges for 4 queries, or one draw for all"
@@ -333,7 +321,7 @@ def _seeds(folder: Path) -> Iterator[str]:
         return any("random_state" in str(w.message) for w in caught)
 
     seeded = naive_bayes(0.1, random_state=0)
-    beside = clone(seeded).set_params(accountant=BudgetAccountant(path=str(folder / "ledger")))
+    beside = clone(seeded).set_params(accountant=dp.BudgetAccountant(path=str(folder / "ledger")))
     if not warned(lambda: beside.fit(X, Y)):
         yield "a seed meets a ledger on disk, and nobody is warned"
     if SEEDED not in seeded.fit(X, Y).guarantee_.conditions:

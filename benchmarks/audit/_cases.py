@@ -114,6 +114,14 @@ def in_a_folder(findings: Callable[[Path], Iterator[str]]) -> Callable[[], Itera
     return found
 
 
+def run_at_once(workers: Sequence[Any]) -> None:
+    """Start threads or processes together, and wait for them."""
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
 def refused(call: Callable[[], Any], *errors: type[Exception]) -> bool:
     """Tell whether a call raises one of these errors."""
     try:

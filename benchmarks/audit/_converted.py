@@ -19,16 +19,8 @@ from uuid import UUID
 
 import numpy as np
 
+import dpbayes_sklearn as dp
 from benchmarks.audit._cases import Case, Pair, Rng, Subject, cases_of
-from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BayesianNaiveBayes,
-    BetaBinomial,
-    Categories,
-    DirichletMultinomial,
-    Interval,
-    Schema,
-)
 from dpbayes_sklearn.audit.fuzzing import CONTAINERS, column_in, table_in
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable, column_here
 from dpbayes_sklearn.data.persons import coins_of, counted_records
@@ -177,7 +169,7 @@ def _pairs(shard: Any) -> list[Any]:
 
 
 IDS = [2**53 + 1, 2**53 + 3]
-LABELS = Categories(IDS)
+LABELS = dp.Categories(IDS)
 RECORDS = 12
 
 
@@ -228,13 +220,13 @@ def _booleans(container: str, rng: Rng) -> Pair:
 
 def container_subjects() -> Iterator[Subject]:
     """Yield every container in every role."""
-    schema = Schema({"a": LABELS, "b": Interval(0, 3, bins=2)}, target=LABELS)
+    schema = dp.Schema({"a": LABELS, "b": dp.Interval(0, 3, bins=2)}, target=LABELS)
     line = {"bounds_X": (0, 2), "bounds_y": (0, 3), "noise_variance": 0.1}
     roles: list[tuple[str, Any, Callable[..., Pair]]] = [
-        ("labels", BayesianNaiveBayes(bounds=(0, 3), n_bins=2, classes=IDS), _labels),
-        ("columns", BayesianNaiveBayes(schema=schema), _features),
-        ("a target", BayesianLinearRegression(**line), _targets),
-        ("one column", DirichletMultinomial(categories=LABELS), _one_column),
+        ("labels", dp.BayesianNaiveBayes(bounds=(0, 3), n_bins=2, classes=IDS), _labels),
+        ("columns", dp.BayesianNaiveBayes(schema=schema), _features),
+        ("a target", dp.BayesianLinearRegression(**line), _targets),
+        ("one column", dp.DirichletMultinomial(categories=LABELS), _one_column),
     ]
     for container in CONTAINERS:
         for role, estimator, make in roles:
@@ -244,7 +236,7 @@ def container_subjects() -> Iterator[Subject]:
             yield Subject(name, estimator, partial(make, container))
     for container in ("list", "array of objects"):
         name = f"BetaBinomial, truth values: {container}"
-        yield Subject(name, BetaBinomial(), partial(_booleans, container))
+        yield Subject(name, dp.BetaBinomial(), partial(_booleans, container))
 
 
 EAST = timezone(timedelta(hours=2))

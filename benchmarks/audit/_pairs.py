@@ -13,23 +13,9 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
+import dpbayes_sklearn as dp
 from benchmarks.audit._cases import Pair, Rng, Subject
 from benchmarks.audit._converted import container_subjects
-from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BayesianLogisticRegression,
-    BayesianNaiveBayes,
-    BayesianNetworkClassifier,
-    BetaBinomial,
-    Categories,
-    DirichletMultinomial,
-    GammaExponential,
-    Interval,
-    NormalMean,
-    PosteriorQuerySession,
-    PrivateSearchCV,
-    Schema,
-)
 from dpbayes_sklearn.audit.catalogue import names_of
 from dpbayes_sklearn.audit.replaying import SEARCH
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
@@ -54,7 +40,7 @@ class Answers(BaseEstimator):
         model = clone(self.model)
         target = y if isinstance(model, SupervisedEstimator) else None
         given = {"groups": groups, "accountant": self.accountant}
-        with PosteriorQuerySession(model, X, target, **given) as session:
+        with dp.PosteriorQuerySession(model, X, target, **given) as session:
             self.answers_ = [session.query(lambda drawn: drawn) for _ in range(self.queries)]
             self.guarantee_, self.spent_ = session.guarantee(), session.spent
             self.shown_ = repr(session), sorted(vars(model))
@@ -63,19 +49,19 @@ class Answers(BaseEstimator):
 
 def session_and_search_subjects(numbers: Any, targets: Any) -> Iterator[Subject]:
     """Yield searches over mechanisms and a session; the arguments make neighbours for them."""
-    sampler = BayesianNaiveBayes(0.5, mechanism="sampler", **CLASSIFIER)
+    sampler = dp.BayesianNaiveBayes(0.5, mechanism="sampler", **CLASSIFIER)
     yield Subject("PosteriorQuerySession", Answers(sampler), numbers)
     for model in (
-        NormalMean(0.5, mechanism="sampler", bounds=(-1, 2)),
-        GammaExponential(0.5, mechanism="sampler", bounds=(0, 3)),
-        BayesianLinearRegression(0.5, mechanism="sampler", **LINE),
+        dp.NormalMean(0.5, mechanism="sampler", bounds=(-1, 2)),
+        dp.GammaExponential(0.5, mechanism="sampler", bounds=(0, 3)),
+        dp.BayesianLinearRegression(0.5, mechanism="sampler", **LINE),
     ):
         name = f"PosteriorQuerySession of {type(model).__name__}"
         yield Subject(name, Answers(model), targets)
     grid = {"mechanism": ["laplace", "map"]}
-    bayes, line = BayesianNaiveBayes(**CLASSIFIER), BayesianLinearRegression(**LINE)
+    bayes, line = dp.BayesianNaiveBayes(**CLASSIFIER), dp.BayesianLinearRegression(**LINE)
     for estimator, make in ((bayes, numbers), (line, targets)):
-        search = PrivateSearchCV(estimator, grid, runs_per_candidate=1)
+        search = dp.PrivateSearchCV(estimator, grid, runs_per_candidate=1)
         name = f"PrivateSearchCV of {type(estimator).__name__}"
         yield Subject(name, search, partial(_of_several, make), (SEARCH,))
 
@@ -94,7 +80,7 @@ LABELS = (0, 1, 2, 9, -1)
 SIZES = (1, 2, 3, 7, 40)
 COUNTS, SIMPLEX, MOMENTS = (
     sorted(names_of(model))
-    for model in (BayesianNaiveBayes, BetaBinomial, BayesianLinearRegression)
+    for model in (dp.BayesianNaiveBayes, dp.BetaBinomial, dp.BayesianLinearRegression)
 )
 
 
@@ -163,7 +149,7 @@ def _column(values: tuple[Any, ...], rng: Rng) -> Pair:
     return sides[0], None, sides[1], None
 
 
-SCHEMA = {"a": Interval(-1, 2), "b": Categories(COLOURS), "c": Interval(0, 1)}
+SCHEMA = {"a": dp.Interval(-1, 2), "b": dp.Categories(COLOURS), "c": dp.Interval(0, 1)}
 TARGETS = (*NUMBERS, 3, -1)
 
 
@@ -185,32 +171,34 @@ def _of_counts(mechanism: str, unit: str) -> Iterator[Subject]:
     what = f"{mechanism}, {unit}"
     plain = {**common, "bounds": (-1, [0.5, 2, 1]), "classes": [0, 1, 2]}
     for inference in ("plug_in", "noise_aware"):
-        model = BayesianNaiveBayes(0.7, inference=inference, **plain)
+        model = dp.BayesianNaiveBayes(0.7, inference=inference, **plain)
         yield _named(model, f"{what}, {inference}", numbers)
-    typed = BayesianNaiveBayes(schema=Schema(SCHEMA, target=Categories([0, 1, 2])), **common)
+    typed = dp.BayesianNaiveBayes(
+        schema=dp.Schema(SCHEMA, target=dp.Categories([0, 1, 2])), **common
+    )
     yield _named(typed, f"{what}, schema", partial(_mixed, unit, LABELS))
-    sparse = BayesianNaiveBayes(**{**plain, "bounds": (0, [0.5, 2, 1])})
+    sparse = dp.BayesianNaiveBayes(**{**plain, "bounds": (0, [0.5, 2, 1])})
     if get_tags(sparse).input_tags.sparse:
         yield _named(sparse, f"{what}, sparse", partial(_sparse, unit))
     for parents in ({0: ["class"], 1: [0]}, {"class": [0, 1], 2: ["class"]}):
-        network = BayesianNetworkClassifier(parents=parents, inference="plug_in", **plain)
+        network = dp.BayesianNetworkClassifier(parents=parents, inference="plug_in", **plain)
         yield _named(network, f"{what}, {parents}", numbers)
 
 
 def _of_moments(mechanism: str, intercept: bool) -> Iterator[Subject]:
     options, what = _with(mechanism, fit_intercept=intercept), f"{mechanism}, intercept={intercept}"
-    yield _named(BayesianLinearRegression(**LINE, **options), what, BY_TARGET)
-    located = BayesianLinearRegression(1000.0, **LINE, **options)
+    yield _named(dp.BayesianLinearRegression(**LINE, **options), what, BY_TARGET)
+    located = dp.BayesianLinearRegression(1000.0, **LINE, **options)
     yield _named(located, f"{what}, located", BY_TARGET)
-    schema = Schema(SCHEMA, target=Interval(0, 1))
-    typed = BayesianLinearRegression(schema=schema, noise_variance=0.1, **options)
+    schema = dp.Schema(SCHEMA, target=dp.Interval(0, 1))
+    typed = dp.BayesianLinearRegression(schema=schema, noise_variance=0.1, **options)
     yield _named(typed, f"{what}, schema", partial(_mixed, "record", TARGETS))
 
 
 def _of_labels(effects: str, intercept: bool) -> Iterator[Subject]:
     shown = {"effects": effects, "fit_intercept": intercept, "intervals": effects == "linear"}
-    plain = BayesianLogisticRegression(bounds=(-1, [0.5, 2, 1]), classes=[0, 1], **shown)
-    typed = BayesianLogisticRegression(schema=Schema(SCHEMA, Categories([0, 1])), **shown)
+    plain = dp.BayesianLogisticRegression(bounds=(-1, [0.5, 2, 1]), classes=[0, 1], **shown)
+    typed = dp.BayesianLogisticRegression(schema=dp.Schema(SCHEMA, dp.Categories([0, 1])), **shown)
     yield _named(plain, f"{effects}, intercept={intercept}", BY_RECORD)
     mixed = partial(_mixed, "record", LABELS)
     yield _named(typed, f"{effects}, intercept={intercept}, schema", mixed)
@@ -242,21 +230,23 @@ def subjects() -> Iterator[Subject]:
         yield from _of_moments(mechanism, intercept)
     for effects, intercept in product(("smooth", "linear"), (True, False)):
         yield from _of_labels(effects, intercept)
-    colours = Categories(COLOURS, unseen="blue")
+    colours = dp.Categories(COLOURS, unseen="blue")
     for mechanism in SIMPLEX:
-        coin = BetaBinomial(**_with(mechanism))
+        coin = dp.BetaBinomial(**_with(mechanism))
         yield _named(coin, mechanism, partial(_column, (0, 1, True)))
-        share = DirichletMultinomial(categories=colours, inference="plug_in", **_with(mechanism))
+        share = dp.DirichletMultinomial(categories=colours, inference="plug_in", **_with(mechanism))
         yield _named(share, mechanism, partial(_column, TEXTS))
     # five integers, where numbers of any kind get four bins
-    five = BayesianNaiveBayes(bounds=(0, 4), classes=[0, 1, 2], n_bins="auto", inference="plug_in")
+    five = dp.BayesianNaiveBayes(
+        bounds=(0, 4), classes=[0, 1, 2], n_bins="auto", inference="plug_in"
+    )
     yield _named(five, "laplace, n_bins=auto", BY_RECORD, rounds=6)
     for model, target in (
-        (BayesianNaiveBayes, Categories([0, 1, 2])),
-        (BayesianLinearRegression, Interval(0, 1)),
-        (BayesianLogisticRegression, Categories([0, 1])),
+        (dp.BayesianNaiveBayes, dp.Categories([0, 1, 2])),
+        (dp.BayesianLinearRegression, dp.Interval(0, 1)),
+        (dp.BayesianLogisticRegression, dp.Categories([0, 1])),
     ):
-        missing = model(schema=Schema(SCHEMA, target, missing_target=True))
+        missing = model(schema=dp.Schema(SCHEMA, target, missing_target=True))
         mixed = partial(_mixed, "record", (np.nan, *TARGETS))
         yield _named(missing, "targets may be missing", mixed)
     yield from _of_preparation()

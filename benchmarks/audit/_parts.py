@@ -21,22 +21,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+import dpbayes_sklearn as dp
 from benchmarks.audit._models import FEATURE, PERSON, RECORD, naive_bayes
 from benchmarks.audit._models import UNITS as OTHER_UNITS
-from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BayesianLogisticRegression,
-    BayesianNaiveBayes,
-    BayesianNetworkClassifier,
-    BetaBinomial,
-    BudgetAccountant,
-    Categories,
-    DirichletMultinomial,
-    GammaExponential,
-    Interval,
-    NormalMean,
-    Schema,
-)
 from dpbayes_sklearn.audit._parts import Part, Texts, covered, lost, together
 from dpbayes_sklearn.audit._steps import PerturbedMinimum, Placed
 from dpbayes_sklearn.audit.planting import planted
@@ -95,12 +82,12 @@ class Neighbourhood:
 
 def recordings(
     world: Neighbourhood, past: Recording | None = None
-) -> tuple[list[Recording], list[tuple[Any, BudgetAccountant]]]:
+) -> tuple[list[Recording], list[tuple[Any, dp.BudgetAccountant]]]:
     """Fit every side along the answers of the first; return what was drawn, models and ledgers."""
     found: list[Recording] = []
     fitted = []
     for side in world.sides:
-        ledger, (X, y, groups) = BudgetAccountant(delta=1), world.data(side)
+        ledger, (X, y, groups) = dp.BudgetAccountant(delta=1), world.data(side)
         own = {"accountant": ledger, "random_state": 0, "privacy_unit": world.unit}
         known = world.model.get_params()
         model = clone(world.model).set_params(**{k: v for k, v in own.items() if k in known})
@@ -134,7 +121,7 @@ def _declared(drawn: Recording) -> Any:
     return planted((GaussianBlock, "law", law), (plans, "rate", rated))
 
 
-def claims(model: Any, ledger: BudgetAccountant) -> list[tuple[str, Any, Any, Any]]:
+def claims(model: Any, ledger: dp.BudgetAccountant) -> list[tuple[str, Any, Any, Any]]:
     """Return what was charged and what is promised: epsilon, delta, and rho or None."""
     entries, promise = [*ledger], model.guarantee_
     rhos = [e.spend.rho if e.spend.rho != math.inf else e.cost.epsilon**2 / 2 for e in entries]
@@ -275,21 +262,21 @@ def _counts() -> Iterator[Neighbourhood]:
     sure = naive_bayes(mechanism=Laplace(), inference="plug_in")  # losses from 0 to their bound
     yield Neighbourhood("counts, Laplace(), record", sure, alike, BITS, RECORD, 0.99)
     for unit in UNITS:
-        network = BayesianNetworkClassifier(
+        network = dp.BayesianNetworkClassifier(
             parents={"b": ["a"]}, bounds=(0, 1), classes=[0, 1], n_bins=2, inference="plug_in"
         )
         yield Neighbourhood(f"network, {unit.label}", network, even, BITS, unit, 0.9)
 
 
-SCHEMA = Schema(
+SCHEMA = dp.Schema(
     {
-        "x": Interval(-1, 1),
-        "m": Interval(-1, 1, missing="indicator"),
-        "s": Categories([*"ab"]),
-        "l": Categories([*"pqr"]),
-        "k": Categories([*"uvw"]),
+        "x": dp.Interval(-1, 1),
+        "m": dp.Interval(-1, 1, missing="indicator"),
+        "s": dp.Categories([*"ab"]),
+        "l": dp.Categories([*"pqr"]),
+        "k": dp.Categories([*"uvw"]),
     },
-    Interval(-1, 1),
+    dp.Interval(-1, 1),
 )
 CORNERS = (
     (1.0, 1.0, "a", "p", "u", 1.0),
@@ -332,24 +319,26 @@ def _regressions() -> Iterator[Neighbourhood]:
     ):
         if unit.name == "person" and (options or mechanism == "fourier"):
             continue  # persons are told by the others
-        model = BayesianLinearRegression(delta=delta, mechanism=mechanism, schema=SCHEMA, **options)
+        model = dp.BayesianLinearRegression(
+            delta=delta, mechanism=mechanism, schema=SCHEMA, **options
+        )
         name = f"regression, {mechanism}{options or ''}, {unit.label}"
         yield Neighbourhood(name, model, others, CORNERS, unit, 0.75)
-    pair = Schema({name: SCHEMA.columns[name] for name in "xl"}, SCHEMA.target)
+    pair = dp.Schema({name: SCHEMA.columns[name] for name in "xl"}, SCHEMA.target)
     rows = tuple((row[0], row[3], row[5]) for row in CORNERS)
     for (mechanism, delta), unit in product(
         (("laplace", 0.0), ("gaussian", 1e-6)), (RECORD, PERSON)
     ):
-        model = BayesianLinearRegression(mechanism=mechanism, delta=delta, schema=pair)
+        model = dp.BayesianLinearRegression(mechanism=mechanism, delta=delta, schema=pair)
         many = numbers(5200 * unit.max_records)[[*"xly"]]  # enough for weighted residuals
         name = f"two stages, {mechanism}, {unit.label}"
         yield Neighbourhood(name, model, many, rows, unit, 0.75)
-    few = Schema({name: SCHEMA.columns[name] for name in "lk"}, SCHEMA.target)
+    few = dp.Schema({name: SCHEMA.columns[name] for name in "lk"}, SCHEMA.target)
     columns, ends = [*"lky"], tuple(row[3:] for row in CORNERS)
     for (mechanism, delta), constant in product(
         (("laplace", 0.0), ("fourier", 0.0), ("gaussian", 1e-6), ("map", 0.0)), (True, False)
     ):
-        model = BayesianLinearRegression(
+        model = dp.BayesianLinearRegression(
             delta=delta, mechanism=mechanism, schema=few, fit_intercept=constant
         )
         name = f"levels, {mechanism}, {'with' if constant else 'without'} a constant"
@@ -359,18 +348,18 @@ def _regressions() -> Iterator[Neighbourhood]:
 def _many_columns() -> Iterator[Neighbourhood]:
     """Yield modes of so many columns that their noise is Gaussian, if there is a delta."""
     names, rng = [f"c{j}" for j in range(30)], np.random.default_rng(2)
-    columns = {name: Categories([*"pqrst"]) for name in names}
+    columns = {name: dp.Categories([*"pqrst"]) for name in names}
     rows = rng.choice([*"pqrst"], (300, len(names))).tolist()
     ends = [[letter] * len(names) for letter in "ppqt"]
-    linear = BayesianLinearRegression(mechanism="map", noise_variance=0.1)
+    linear = dp.BayesianLinearRegression(mechanism="map", noise_variance=0.1)
     for target, model, values in (
-        (Interval(-1, 1), linear, (1.0, -1.0, 0.0)),
-        (Categories([0, 1]), BayesianLogisticRegression(), (1, 0)),
+        (dp.Interval(-1, 1), linear, (1.0, -1.0, 0.0)),
+        (dp.Categories([0, 1]), dp.BayesianLogisticRegression(), (1, 0)),
     ):
         y = rng.choice(values, len(rows)).tolist()
         others = pd.DataFrame(rows, columns=names).assign(y=y)
         own = tuple((*row, values[i % len(values)]) for i, row in enumerate(ends))
-        wide = clone(model).set_params(delta=1e-6, schema=Schema(columns, target))
+        wide = clone(model).set_params(delta=1e-6, schema=dp.Schema(columns, target))
         kind = "regression" if target.is_numeric else "logistic"
         for unit in UNITS:
             name = f"{kind}, many columns, {unit.label}"
@@ -380,12 +369,12 @@ def _many_columns() -> Iterator[Neighbourhood]:
 def _signs() -> Iterator[Neighbourhood]:
     """Yield regressions over signs, which are centred first; some pairs are orthogonal."""
     rng, d = np.random.default_rng(4), 6
-    schema = Schema({name: Categories([*"ab"]) for name in "abcdef"}, Interval(-1, 1))
+    schema = dp.Schema({name: dp.Categories([*"ab"]) for name in "abcdef"}, dp.Interval(-1, 1))
     own = [("a",) * d + (1.0,), *(("b",) * k + ("a",) * (d - k) + (-1.0,) for k in range(d + 1))]
     rows = [(*rng.choice([*"ab"], d).tolist(), float(rng.uniform(-1, 1))) for _ in range(4000)]
     # without a delta, signs are centred where there are enough records for two stages
     for mechanism, delta, n, least in (("laplace", 0.0, 4000, 0.9), ("gaussian", 1e-6, 1000, 0.97)):
-        model = BayesianLinearRegression(
+        model = dp.BayesianLinearRegression(
             delta=delta, mechanism=mechanism, schema=schema, noise_variance=0.1
         )
         yield Neighbourhood(
@@ -399,8 +388,8 @@ def _logistic() -> Iterator[Neighbourhood]:
     others["y"] = (others["y"] > 0).astype(int)
     own = tuple((*CORNERS[i][:-1], label) for i, label in ((0, 1), (1, 0), (0, 0), (4, 1)))
     for effects, unit in product(("smooth", "linear"), UNITS):
-        model = BayesianLogisticRegression(
-            effects=effects, intervals=True, schema=Schema(SCHEMA.columns, Categories([0, 1]))
+        model = dp.BayesianLogisticRegression(
+            effects=effects, intervals=True, schema=dp.Schema(SCHEMA.columns, dp.Categories([0, 1]))
         )
         yield Neighbourhood(f"logistic, {effects}, {unit.label}", model, others, own, unit, 0.6)
         draws = clone(model).set_params(mechanism="sampler", intervals=False)
@@ -413,16 +402,16 @@ def _categories() -> Iterator[Neighbourhood]:
     """Yield posteriors of one variable."""
     codes, own = frame([(i % 3, 0) for i in range(30)]), ((0, 0), (1, 0), (2, 0))
     for mechanism, unit in product(("geometric", "laplace", "laplace_improved"), UNITS):
-        model = DirichletMultinomial(categories=3, mechanism=mechanism)
+        model = dp.DirichletMultinomial(categories=3, mechanism=mechanism)
         yield Neighbourhood(f"categories, {mechanism}, {unit.label}", model, codes, own, unit, 0.99)
     for mechanism, unit in product(("exponential", "hellinger"), (RECORD, PERSON)):
-        model = DirichletMultinomial(categories=3, mechanism=mechanism)
+        model = dp.DirichletMultinomial(categories=3, mechanism=mechanism)
         yield Neighbourhood(f"categories, {mechanism}, {unit.label}", model, codes, own, unit, 0.3)
     for unit in UNITS:
-        coin, bits = BetaBinomial(), frame([(i % 2, 0) for i in range(30)])
+        coin, bits = dp.BetaBinomial(), frame([(i % 2, 0) for i in range(30)])
         yield Neighbourhood(f"coin, {unit.label}", coin, bits, ((0, 0), (1, 0)), unit, 0.99)
     for unit in (RECORD, PERSON):
-        model = DirichletMultinomial(categories=3, mechanism="gaussian", delta=1e-6)
+        model = dp.DirichletMultinomial(categories=3, mechanism="gaussian", delta=1e-6)
         yield Neighbourhood(f"categories, gaussian, {unit.label}", model, codes, own, unit, 0.99)
 
 
@@ -430,7 +419,7 @@ def _means() -> Iterator[Neighbourhood]:
     """Yield means and rates of bounded columns, whose records lie at either end."""
     others, ends = frame([(0.5, 0.5, 0)] * 40), ((-1e6, 0.0, 0), (1e6, 1.0, 0), (NAN, 0.5, 0))
     for model, mechanism, unit in product(
-        (NormalMean(bounds=(0, 1)), GammaExponential(bounds=(0, 1))),
+        (dp.NormalMean(bounds=(0, 1)), dp.GammaExponential(bounds=(0, 1))),
         ("laplace", "sampler"),
         (RECORD, PERSON),
     ):
@@ -439,7 +428,7 @@ def _means() -> Iterator[Neighbourhood]:
         yield Neighbourhood(name, own, others, ends, unit, 0.4)
 
 
-BINARY = Schema({name: Interval(0, 1, bins=2) for name in "abc"}, Categories([0, 1]))
+BINARY = dp.Schema({name: dp.Interval(0, 1, bins=2) for name in "abc"}, dp.Categories([0, 1]))
 
 
 def _preparation() -> Iterator[Neighbourhood]:
@@ -466,10 +455,10 @@ def _preparation() -> Iterator[Neighbourhood]:
 
 def _deep() -> Iterator[Neighbourhood]:
     """Yield draws of features with several splits."""
-    columns = {name: Interval(0, 7, bins=8) for name in "ab"}
-    schema = Schema(columns, Categories([0, 1]))
+    columns = {name: dp.Interval(0, 7, bins=8) for name in "ab"}
+    schema = dp.Schema(columns, dp.Categories([0, 1]))
     own = tuple((a, b, c) for a, b, c in product((0, 1, 7), (0, 7), (0, 1)))
     for unit, mechanism in product((RECORD, FEATURE), ("sampler", "map")):
-        model = BayesianNaiveBayes(mechanism=mechanism, schema=schema, inference="plug_in")
+        model = dp.BayesianNaiveBayes(mechanism=mechanism, schema=schema, inference="plug_in")
         others = frame([(0, 0, 0)] * 200)
         yield Neighbourhood(f"deep, {unit.label}, {mechanism}", model, others, own, unit, 0.3)

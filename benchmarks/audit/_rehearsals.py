@@ -17,16 +17,9 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import make_pipeline
 
+import dpbayes_sklearn as dp
 from benchmarks.audit._cases import Case, cases_of, crossings
 from benchmarks.audit._models import ADDED, PERSON, RECORD, line, naive_bayes
-from dpbayes_sklearn import (
-    BayesianNaiveBayes,
-    BudgetAccountant,
-    Categories,
-    Interval,
-    PrivateSearchCV,
-    Schema,
-)
 from dpbayes_sklearn.audit.fuzzing import heard
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
@@ -35,8 +28,8 @@ from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 N = 60
 SECRET = 4711
-BITS: dict[str, Any] = dict.fromkeys("abcd", Interval(0, 1, bins=2))
-TARGET = Categories([0, 1])
+BITS: dict[str, Any] = dict.fromkeys("abcd", dp.Interval(0, 1, bins=2))
+TARGET = dp.Categories([0, 1])
 WHOM = {"records": RECORD, "a secret number of records": ADDED, "persons": PERSON}
 
 
@@ -50,12 +43,12 @@ def rehearsals() -> list[Case]:
     return [*cases_of(_errors_of_later_steps, _errors_of_runs, _lists_of_rows), *cases]
 
 
-def _bayes(**options: Any) -> BayesianNaiveBayes:
+def _bayes(**options: Any) -> dp.BayesianNaiveBayes:
     return naive_bayes(0.5, inference="plug_in", **{"temperature": 1, **options})
 
 
 def _select(k: int, **whom: Any) -> PrivateSelectKBest:
-    return PrivateSelectKBest(k, epsilon=0.5, schema=Schema(BITS, target=TARGET), **whom)
+    return PrivateSelectKBest(k, epsilon=0.5, schema=dp.Schema(BITS, target=TARGET), **whom)
 
 
 def _searched(unit: PrivacyUnit) -> dict[str, Any]:
@@ -79,7 +72,7 @@ class _Charged(Exception):
     """The search would be charged now."""
 
 
-class _Stop(BudgetAccountant):
+class _Stop(dp.BudgetAccountant):
     """A ledger at which a search ends."""
 
     def spend(self, *_: Any, **__: Any) -> Any:
@@ -103,7 +96,7 @@ def _up_to_the_charge(name: str, unit: PrivacyUnit, column: str, y: Any) -> tupl
     y, error = y.astype(int), ""
     groups = np.arange(len(y)) // 2 if unit.name == "person" else None
     model = _searched(unit)[name]
-    search = PrivateSearchCV(model, {}, epsilon=3.0, accountant=_Stop(), random_state=0)
+    search = dp.PrivateSearchCV(model, {}, epsilon=3.0, accountant=_Stop(), random_state=0)
     repeated = planted((os, "urandom", random.Random(0).randbytes))
     with heard() as (caught, logged), crossings(_pickled) as released, repeated:
         try:
@@ -123,10 +116,10 @@ def _errors_of_later_steps() -> Iterator[str]:
     for columns in ("abcd", "ab", "d"):
         said = set()
         for column in "abcd" * 2:
-            ledger = BudgetAccountant()
-            schema = Schema({c: BITS[c] for c in columns}, target=TARGET)
+            ledger = dp.BudgetAccountant()
+            schema = dp.Schema({c: BITS[c] for c in columns}, target=TARGET)
             later = _bayes(schema=schema, bounds=None, classes=None)
-            search = PrivateSearchCV(
+            search = dp.PrivateSearchCV(
                 make_pipeline(_select(2), later), {}, epsilon=60.0, accountant=ledger
             )
             try:
@@ -158,7 +151,7 @@ def _lists_of_rows() -> Iterator[str]:
     for name, (unit, rows, trials) in LISTS.items():
         for _ in range(trials):
             model = _bayes(bounds=EACH, privacy_unit=unit)
-            search = PrivateSearchCV(model, {}, runs_per_candidate=1, test_size=0.3)
+            search = dp.PrivateSearchCV(model, {}, runs_per_candidate=1, test_size=0.3)
             try:
                 search.fit(rows, [0] * len(rows))
             except Exception as error:
@@ -179,10 +172,10 @@ class _Fussy(PrivateMinMaxScaler):
 
 def _errors_of_runs() -> Iterator[str]:
     """See that an error that depends on values comes after the charge, and shows none of them."""
-    y, ledger = np.arange(N) % 2, BudgetAccountant()
+    y, ledger = np.arange(N) % 2, dp.BudgetAccountant()
     X = _telling("a", y).assign(d=SECRET)
     try:
-        PrivateSearchCV(make_pipeline(_Fussy(0.5), _bayes()), {}, accountant=ledger).fit(X, y)
+        dp.PrivateSearchCV(make_pipeline(_Fussy(0.5), _bayes()), {}, accountant=ledger).fit(X, y)
     except Exception as error:
         chain = [error, error.__cause__, error.__context__]
         if any(f"{SECRET}" in str(part) for part in chain):

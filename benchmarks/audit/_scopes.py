@@ -24,15 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.audit._cases import Case, cases_of, crossings, in_a_folder
+import dpbayes_sklearn as dp
+from benchmarks.audit._cases import Case, cases_of, crossings, in_a_folder, run_at_once
 from benchmarks.audit._models import ADDED, RECORD, X, Y, naive_bayes
-from dpbayes_sklearn import (
-    BayesianNaiveBayes,
-    BudgetAccountant,
-    BudgetError,
-    LedgerError,
-    PosteriorQuerySession,
-)
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.privacy import active
 from dpbayes_sklearn.privacy.composition import Spend, best_order
@@ -43,7 +37,7 @@ SPENDS = (Spend.of(0.5), Spend.of(2), Spend.of(0.1, 1e-7), Spend.of(rho=0.25))
 PLACES = (None, ("a", None), ("a", "north"), ("a", "south"))
 
 
-def _bayes(epsilon: float = 1.0, **options: Any) -> BayesianNaiveBayes:
+def _bayes(epsilon: float = 1.0, **options: Any) -> dp.BayesianNaiveBayes:
     return naive_bayes(epsilon, **{"privacy_unit": ADDED, **options})
 
 
@@ -61,7 +55,7 @@ def _branches() -> Iterator[str]:
     """Charge all pairs of releases to all pairs of places."""
     for spends in itertools.product(SPENDS, repeat=2):
         for places in itertools.product(PLACES, repeat=2):
-            ledger = BudgetAccountant(delta=1)._ledger
+            ledger = dp.BudgetAccountant(delta=1)._ledger
             for spend, place in zip(spends, places, strict=True):
                 scope, branch = place or (None, None)
                 ledger.charge(spend, "", scope, ADDED.label, branch)
@@ -95,7 +89,7 @@ def _zcdp(spend: Spend) -> Any:
 def _fits() -> Iterator[str]:
     """Fit two groups, whose numbers of records are released too, with all that they may cost."""
     for epsilon, delta, mechanism in ((1, 0, "laplace"), (3, 1e-5, "gaussian")):
-        ledger = BudgetAccountant(epsilon, delta)
+        ledger = dp.BudgetAccountant(epsilon, delta)
         params = {"mechanism": mechanism, "delta": delta / 10, "accountant": ledger}
         with ledger.parallel():
             for half in (slice(30), slice(30, None)):
@@ -108,7 +102,7 @@ def _fits() -> Iterator[str]:
 
 def _replaced() -> Iterator[str]:
     """Release groups of which somebody who is replaced can change from one to the other."""
-    ledger = BudgetAccountant()
+    ledger = dp.BudgetAccountant()
     with ledger.parallel(), suppress(ValueError):
         _bayes(privacy_unit=RECORD, accountant=ledger).fit(X, Y)
     with ledger.parallel(), suppress(ValueError):
@@ -125,9 +119,9 @@ def _replaced() -> Iterator[str]:
 
 def _sessions() -> Iterator[str]:
     """Compare what a session says with what it was charged, before and after queries."""
-    ledger = BudgetAccountant()
+    ledger = dp.BudgetAccountant()
     model = _bayes(0.5, mechanism="sampler")
-    with PosteriorQuerySession(model, X, Y, accountant=ledger) as session:
+    with dp.PosteriorQuerySession(model, X, Y, accountant=ledger) as session:
         for _ in range(3):
             charged = ledger._ledger.spent().epsilon
             if not session.spent == session.guarantee().epsilon == float(charged):
@@ -149,11 +143,11 @@ def _streams() -> Iterator[str]:
 
 def _no_room() -> Iterator[str]:
     """Fit where there is room for the number of records and not for the model."""
-    ledger = BudgetAccountant(1, 1e-6)
+    ledger = dp.BudgetAccountant(1, 1e-6)
     ledger.spend(0.7, unit=ADDED)
     model = _bayes(0.9, delta=1e-6, mechanism="gaussian", accountant=ledger)
     for _ in range(2):
-        with suppress(BudgetError):
+        with suppress(dp.BudgetError):
             model.fit(X, Y)
     if len(ledger) != 1:
         yield "a fit that there is no room for spends the share of the number of records"
@@ -164,11 +158,11 @@ def _no_room() -> Iterator[str]:
 def _some_room() -> Iterator[str]:
     """Fit where there may be room for the zCDP of a model of some numbers of records only."""
     for room in range(14, 28, 2):
-        ledger = BudgetAccountant(3, 1e-6, composition="zcdp")
+        ledger = dp.BudgetAccountant(3, 1e-6, composition="zcdp")
         rule = ledger._ledger.rule()
         most = Fraction(rule.slack({})) / best_order(*rule.ceiling)
         ledger.spend(rho=most - Fraction(room, 1_000))
-        with suppress(BudgetError):
+        with suppress(dp.BudgetError):
             model = _bayes(1.0, delta=1e-9, mechanism="gaussian", accountant=ledger)
             model.fit(np.tile(X, (20, 1)), np.tile(Y, 20))
         if len(ledger) == 2:
@@ -177,7 +171,7 @@ def _some_room() -> Iterator[str]:
 
 def _honest_refusal() -> Iterator[str]:
     """Let somebody else spend the rest after the number of records was released."""
-    ledger, real = BudgetAccountant(1), BudgetAccountant.spend
+    ledger, real = dp.BudgetAccountant(1), dp.BudgetAccountant.spend
 
     def interrupted(self: Any, *args: Any, **options: Any) -> Any:
         entry = real(self, *args, **options)
@@ -185,10 +179,10 @@ def _honest_refusal() -> Iterator[str]:
             real(self, 0.9)
         return entry
 
-    with planted((BudgetAccountant, "spend", interrupted)):
+    with planted((dp.BudgetAccountant, "spend", interrupted)):
         try:
             _bayes(accountant=ledger).fit(X, Y)
-        except BudgetError as refused:
+        except dp.BudgetError as refused:
             if "Nothing was spent" in str(refused):
                 yield "a refusal says that nothing was spent after the number was paid for"
 
@@ -196,7 +190,7 @@ def _honest_refusal() -> Iterator[str]:
 def _attempt() -> str:
     try:
         _bayes().fit(X, Y)
-    except LedgerError:
+    except dp.LedgerError:
         return "refused"
     return "fitted"
 
@@ -233,7 +227,7 @@ class _Child:
 
 def _child_processes() -> Iterator[str]:
     with _Child() as fit:
-        with BudgetAccountant() as accountant:
+        with dp.BudgetAccountant() as accountant:
             outcome = fit()
         if (outcome, len(accountant)) not in {("fitted", 2), ("refused", 0)}:
             yield f"a process of a block has {outcome}, with {len(accountant)} charges"
@@ -251,7 +245,7 @@ def _started_processes() -> Iterator[str]:
     """Start a process in a block, by no means of Python's, and let it fit when it was left."""
     _forget_earlier_blocks()
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with BudgetAccountant():
+    with dp.BudgetAccountant():
         child = subprocess.Popen([sys.executable, "-c", _LATE], **pipes)
     if child.communicate("now\n")[0].strip() != "refused":
         yield "a process that was started in a block fits without a charge after it"
@@ -267,7 +261,7 @@ def _unknown_blocks() -> Iterator[str]:
 
 def _late_processes() -> Iterator[str]:
     with _Child() as fit:
-        with BudgetAccountant():
+        with dp.BudgetAccountant():
             pass
         if fit() == "fitted":
             yield "a process fits without a charge when it has outlived the block of its work"
@@ -276,14 +270,14 @@ def _late_processes() -> Iterator[str]:
 def _late_threads() -> Iterator[str]:
     left = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        with BudgetAccountant():
+        with dp.BudgetAccountant():
             future = pool.submit(lambda: left.wait() and _attempt())
         left.set()
         if future.result() == "fitted":
             yield "work of a block that begins when it was left is not charged"
     left.clear()
-    with ThreadPoolExecutor(1) as pool, BudgetAccountant() as outer:
-        with BudgetAccountant():
+    with ThreadPoolExecutor(1) as pool, dp.BudgetAccountant() as outer:
+        with dp.BudgetAccountant():
             future = pool.submit(lambda: left.wait() and _attempt())
         left.set()
         if future.result() == "fitted" or len(outer):
@@ -293,25 +287,25 @@ def _late_threads() -> Iterator[str]:
 @in_a_folder
 def _two_names(folder: Path) -> Iterator[str]:
     path, other = folder / "ledger", folder / "other"
-    accountant = BudgetAccountant(1, path=path)
+    accountant = dp.BudgetAccountant(1, path=path)
     os.link(path, other)
     for name in (path, other):
-        with suppress(LedgerError):
-            BudgetAccountant(path=name).spend(0.1)
+        with suppress(dp.LedgerError):
+            dp.BudgetAccountant(path=name).spend(0.1)
     other.unlink()
     if len(accountant):
         yield "a ledger is charged under two names, with a journal for each"
     other.symlink_to(path)
-    if BudgetAccountant(path=other) != accountant:
+    if dp.BudgetAccountant(path=other) != accountant:
         yield "a symbolic link makes two ledgers of one"
 
 
 def _allotments() -> Iterator[str]:
     """Spend from allotments as long as they allow it, also by a pickled accountant."""
-    whole = BudgetAccountant(epsilon=1)
+    whole = dp.BudgetAccountant(epsilon=1)
     parts = [whole.allotment(name, epsilon) for name, epsilon in (("a", 0.5), ("b", 0.7))]
     for part in (parts[0], pickle.loads(pickle.dumps(parts[0])), parts[1]):
-        with suppress(BudgetError):
+        with suppress(dp.BudgetError):
             for _ in range(20):
                 part.spend(0.1)
     spent = [part.total().epsilon for part in (*parts, whole)]
@@ -324,14 +318,11 @@ def _backup(folder: Path) -> Iterator[str]:
     """Charge in three processes that all read the file at the same time."""
     ledger = Ledger.create(str(folder / "ledger"), Spend.of(1000).cost)
     processes = [FORK.Process(target=_beside_a_backup, args=(ledger,)) for _ in range(3)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
+    run_at_once(processes)
     failed = sum(process.exitcode != 0 for process in processes)
     try:
         entries = len(Ledger.open(ledger.path))
-    except LedgerError:
+    except dp.LedgerError:
         entries = 0
     if failed or entries != 150:
         yield f"backups beside charges: {failed} of 3 processes fail, {entries} of 150 charges"
@@ -349,7 +340,7 @@ def _beside_a_backup(ledger: Ledger) -> None:
     try:
         for _ in range(50):
             ledger.charge(Spend.of(0.1), "")
-    except LedgerError:
+    except dp.LedgerError:
         os._exit(1)
     stop.set()
     thread.join()

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.audit._cases import Case, Crossing, calls_of, cases_of, crossings
+from benchmarks.audit._cases import Case, Crossing, calls_of, cases_of, crossings, run_at_once
 from benchmarks.audit._models import ADDED, PERSON, THERE, line, naive_bayes
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, PrivateSearchCV, from_json
 from dpbayes_sklearn.audit.fuzzing import heard
@@ -218,11 +218,7 @@ def _two_searches_at_once() -> Iterator[str]:
         heard() as (caught, logged),
         planted((BayesianNaiveBayes, "_fit", in_turn)),
     ):
-        threads = [threading.Thread(target=run, name=run.__name__) for run in (first, second)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_at_once([threading.Thread(target=run, name=run.__name__) for run in (first, second)])
         if logged or caught:
             yield "the search that ends first unmutes the other"
         warnings.warn("heard", UserWarning, stacklevel=2)

@@ -14,6 +14,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+import dpbayes_sklearn as dp
 from benchmarks.audit._cases import Case, Row, cases_of, silent
 from benchmarks.audit._models import ADDED, PERSON, RECORD, THERE, line, naive_bayes
 from benchmarks.audit._pairs import Answers
@@ -34,17 +35,6 @@ from benchmarks.audit._parts import (
     same_steps,
     worlds,
 )
-from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BetaBinomial,
-    Categories,
-    DirichletMultinomial,
-    GammaExponential,
-    Interval,
-    NormalMean,
-    PrivateSearchCV,
-    Schema,
-)
 from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit._parts import ModeSearch, ScoredChoice, Texts, together
 from dpbayes_sklearn.audit._steps import Added, Choice
@@ -56,11 +46,7 @@ from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.model_selection.rehearsal import winner_epsilon
 from dpbayes_sklearn.model_selection.runs import held_out
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.preprocessing import (
-    PrivateKBinsDiscretizer,
-    PrivateMinMaxScaler,
-    PrivateStandardScaler,
-)
+from dpbayes_sklearn.preprocessing import scalers
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression.moments import Moments
@@ -98,7 +84,7 @@ def parts() -> list[Case]:
 def _search_of_nobody_knows_how_many() -> Iterator[str]:
     """See that nothing but the answers tells how many records a search has held out."""
     bayes = naive_bayes(inference="plug_in", privacy_unit=ADDED)
-    search = PrivateSearchCV(bayes, {"alpha": [1.0]}, test_size=0.5, runs_per_candidate=1)
+    search = dp.PrivateSearchCV(bayes, {"alpha": [1.0]}, test_size=0.5, runs_per_candidate=1)
     others = frame([(i % 2, i % 3 % 2, i % 2) for i in range(40)])
     for place in (38, 39, 40):  # others keep their coins
         world = Neighbourhood(
@@ -160,12 +146,12 @@ def _search(stopping: str, delta: float) -> Iterator[str]:
     others = frame(rng.integers(0, 2, (60, 3)).tolist())
     own = ((0, 0, 0), (1, 1, 1), (0, 0, 1), (1, 1, 0))
     name, seen = f"search, {stopping}, {delta:g}", np.zeros(2, bool)
-    steps = Pipeline([("bins", PrivateKBinsDiscretizer(2)), ("model", bayes)])
+    steps = Pipeline([("bins", scalers.PrivateKBinsDiscretizer(2)), ("model", bayes)])
     models = [(bayes, ""), (line(), ""), *([] if delta else [(steps, "model__")])]
     sides = held_out(len(others) + 1, None, RECORD, 0.5, Noise.of(0, stream=1))
     for (model, of), place in product(models, [int(side[0]) for side in sides]):
         grid = {f"{of}mechanism": ["gaussian" if delta else "laplace"]}
-        search = PrivateSearchCV(
+        search = dp.PrivateSearchCV(
             model, grid, epsilon=0.9, delta=delta, test_size=0.5, stopping=stopping,
             runs_per_candidate=2,
         )  # fmt: skip
@@ -197,17 +183,17 @@ def sessions(queries: int = 3, epsilon: float = 1.0) -> Iterator[Neighbourhood]:
     """Yield sessions of several queries, whose draws, and a secret number, are added up."""
     bits, codes = frame([(0, 0, 0, 0)] * 200), frame([(0, 0)] * 40)
     bayes = naive_bayes(mechanism="sampler")
-    slopes = BayesianLinearRegression(mechanism="sampler", schema=SCHEMA)
-    shares = DirichletMultinomial(categories=3, mechanism=Sampler())
+    slopes = dp.BayesianLinearRegression(mechanism="sampler", schema=SCHEMA)
+    shares = dp.DirichletMultinomial(categories=3, mechanism=Sampler())
     numeric, ends = frame([(0.0, 0.5, 0)] * 40), ((-1e6, 0.0, 0), (1e6, 1.0, 0), (NAN, 0.5, 0))
     some = ((0, 0), (1, 0), (2, 0))
     for model, others, own, units in (
         (bayes, bits, BITS, UNITS),
         (slopes, numbers(2000), CORNERS, (RECORD, ADDED)),
-        (BetaBinomial(mechanism=Sampler()), codes, some[:2], UNITS),
+        (dp.BetaBinomial(mechanism=Sampler()), codes, some[:2], UNITS),
         (shares, codes, some, UNITS),
-        (NormalMean(mechanism="sampler", bounds=(0, 1)), numeric, ends, (RECORD, PERSON)),
-        (GammaExponential(mechanism="sampler", bounds=(0, 1)), numeric, ends, (RECORD, PERSON)),
+        (dp.NormalMean(mechanism="sampler", bounds=(0, 1)), numeric, ends, (RECORD, PERSON)),
+        (dp.GammaExponential(mechanism="sampler", bounds=(0, 1)), numeric, ends, (RECORD, PERSON)),
     ):
         for unit in units:
             name = f"session, {unit.label}, {type(model).__name__}"
@@ -223,12 +209,16 @@ def _secret() -> dict[str, tuple[Any, Any, Any]]:
         for m in ("laplace", "fourier", "sampler", "map")
     }
     for m in ("laplace", "sampler"):
-        slopes = BayesianLinearRegression(mechanism=m, schema=SCHEMA)
+        slopes = dp.BayesianLinearRegression(mechanism=m, schema=SCHEMA)
         models[f"regression, {m}"] = slopes, numbers(1), CORNERS
     ends = ((-1e6, -1e6, 0), (1e6, 1e6, 0), (NAN, NAN, 0))
-    for model in (PrivateMinMaxScaler(), PrivateStandardScaler(), PrivateKBinsDiscretizer(4)):
+    for model in (
+        scalers.PrivateMinMaxScaler(),
+        scalers.PrivateStandardScaler(),
+        scalers.PrivateKBinsDiscretizer(4),
+    ):
         models[type(model).__name__] = model, table, ends
-    models["coin"] = BetaBinomial(), frame([(0, 0)]), ((0, 0), (1, 0))
+    models["coin"] = dp.BetaBinomial(), frame([(0, 0)]), ((0, 0), (1, 0))
     models["columns"] = PrivateSelectKBest(2, schema=BINARY), bits, BITS
     models["tree"] = PrivateTree(schema=BINARY), bits, BITS
     return models
@@ -281,7 +271,7 @@ def _end_of_a_search() -> Iterator[str]:
 
     with planted((Moments, "loss_derivatives", steep)):
         for mechanism in ("map", "sampler"):
-            model = BayesianLinearRegression(mechanism=mechanism, schema=SCHEMA)
+            model = dp.BayesianLinearRegression(mechanism=mechanism, schema=SCHEMA)
             world = Neighbourhood(f"mode, {mechanism}", model, numbers(2000), CORNERS[:1])
             for step in recordings(world)[0][0].steps:
                 if isinstance(step, ModeSearch) and not 0.05 < step.distance <= 1:
@@ -290,8 +280,8 @@ def _end_of_a_search() -> Iterator[str]:
 
 def _wide_columns() -> Iterator[str]:
     """Choose among columns of four values for three classes, of few records."""
-    columns = {name: Interval(0, 3, bins=4) for name in "ab"}
-    schema = Schema(columns, Categories([0, 1, 2]))
+    columns = {name: dp.Interval(0, 3, bins=4) for name in "ab"}
+    schema = dp.Schema(columns, dp.Categories([0, 1, 2]))
     own = [(0, 0, 0), (1, 1, 1), (2, 2, 2), (3, 0, 1)]
     others = frame([(0, 0, 0), (0, 0, 1), (1, 1, 0)])  # where a new value of a new class tells most
     yield from judged(

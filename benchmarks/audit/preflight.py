@@ -23,21 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+import dpbayes_sklearn as dp
 from benchmarks.audit._cases import Case, Row, cases_of, refused, silent
 from benchmarks.audit._models import person
-from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BayesianLogisticRegression,
-    BayesianNaiveBayes,
-    BayesianNetworkClassifier,
-    BetaBinomial,
-    BudgetAccountant,
-    Categories,
-    DirichletMultinomial,
-    Interval,
-    NormalMean,
-    Schema,
-)
 from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import PrivateTree
@@ -51,11 +39,7 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise, made_by
-from dpbayes_sklearn.preprocessing import (
-    PrivateKBinsDiscretizer,
-    PrivateMinMaxScaler,
-    PrivateStandardScaler,
-)
+from dpbayes_sklearn.preprocessing import scalers
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts
@@ -142,7 +126,7 @@ def _of_size(statistics: Any, n: int) -> Any:
 
 def attempt(plan: PlannedFit) -> tuple[bool, Exception | None]:
     """Fit, and tell whether anything was charged, and what went wrong."""
-    ledger = BudgetAccountant(delta=0.999)
+    ledger = dp.BudgetAccountant(delta=0.999)
     estimator = plan.estimator.set_params(accountant=ledger)
     records = (plan.X,) if plan.y is None else (plan.X, plan.y)
     with warnings.catch_warnings(), believing(plan.n):
@@ -193,8 +177,8 @@ def _column(rng: Generator, values: float) -> Any:
     kind = rng.integers(0, 4)
     if kind == 0:
         end = _number(rng, -12, 12)
-        return Interval(-end, end, bins=_many(rng, values) + 1)
-    return Categories(range(int([1, 2, _many(rng, values)][kind - 1])))
+        return dp.Interval(-end, end, bins=_many(rng, values) + 1)
+    return dp.Categories(range(int([1, 2, _many(rng, values)][kind - 1])))
 
 
 def _records(domains: list[Any], rng: Generator) -> npt.NDArray[Any]:
@@ -210,15 +194,15 @@ def _columns(rng: Generator, most: float) -> list[Any]:
     return [kinds[i] for i in rng.integers(0, len(kinds), width)]
 
 
-def _schema(domains: list[Any], target: Any) -> Schema:
-    return Schema({f"c{j}": domain for j, domain in enumerate(domains)}, target)
+def _schema(domains: list[Any], target: Any) -> dp.Schema:
+    return dp.Schema({f"c{j}": domain for j, domain in enumerate(domains)}, target)
 
 
 def regression(rng: Generator, most: float) -> PlannedFit:
     """Return a linear model."""
     domains, end = _columns(rng, most), _number(rng, -12, 12)
-    target = Interval(-end, end)
-    model = BayesianLinearRegression(
+    target = dp.Interval(-end, end)
+    model = dp.BayesianLinearRegression(
         mechanism=rng.choice(["laplace", "fourier", "gaussian", "sampler", "map", "auto"]),
         prior_precision=_number(rng, -9, 9),
         noise_variance=rng.choice([None, _number(rng, -9, 9)]),
@@ -232,11 +216,11 @@ def regression(rng: Generator, most: float) -> PlannedFit:
 
 def classifier(rng: Generator, most: float) -> PlannedFit:
     """Return naive Bayes."""
-    domains, classes = _columns(rng, most), Categories(range(rng.integers(1, 6)))
+    domains, classes = _columns(rng, most), dp.Categories(range(rng.integers(1, 6)))
     laplace = Laplace(noise=rng.choice(["auto", "joint", "independent"]))
     split = Laplace(budget_split=_number(rng, -6, 6))
     names = ["fourier", "gaussian", "sampler", "map", "auto"]
-    model = BayesianNaiveBayes(
+    model = dp.BayesianNaiveBayes(
         mechanism=rng.choice(np.array([laplace, split, *names], dtype=object)),
         alpha=_number(rng, -99, 12) if rng.random() < 0.2 else _number(rng, -3, 3),
         inference=rng.choice(["plug_in", "noise_aware", "adaptive"]),
@@ -257,7 +241,7 @@ def network(rng: Generator, most: float) -> PlannedFit:
         for j, name in enumerate(names)
     }
     options = plan.estimator.get_params(deep=False)
-    return plan._replace(estimator=BayesianNetworkClassifier(parents=parents, **options))
+    return plan._replace(estimator=dp.BayesianNetworkClassifier(parents=parents, **options))
 
 
 def one_variable(rng: Generator, most: float) -> PlannedFit:
@@ -275,8 +259,8 @@ def one_variable(rng: Generator, most: float) -> PlannedFit:
     n = _many(rng, 20 if few else 1e9)
     codes = rng.integers(0, k, _ROWS)
     if k == 2:
-        return PlannedFit(BetaBinomial(**options), codes, n=n)
-    return PlannedFit(DirichletMultinomial(categories=k, **options), codes, n=n)
+        return PlannedFit(dp.BetaBinomial(**options), codes, n=n)
+    return PlannedFit(dp.DirichletMultinomial(categories=k, **options), codes, n=n)
 
 
 def preparation(rng: Generator, most: float) -> PlannedFit:
@@ -287,9 +271,9 @@ def preparation(rng: Generator, most: float) -> PlannedFit:
     options = {"bounds": bounds, **_common(rng, delta=False)}
     which, q = rng.integers(0, 3), 0.5 * _number(rng, -12, 0)
     makers: list[Callable[[], Any]] = [
-        lambda: PrivateStandardScaler(clip=_number(rng, -3, 9), **options),
-        lambda: PrivateMinMaxScaler(quantiles=(0.5 - q, 0.5 + q), **options),
-        lambda: PrivateKBinsDiscretizer(_many(rng, most) + 1, **options),
+        lambda: scalers.PrivateStandardScaler(clip=_number(rng, -3, 9), **options),
+        lambda: scalers.PrivateMinMaxScaler(quantiles=(0.5 - q, 0.5 + q), **options),
+        lambda: scalers.PrivateKBinsDiscretizer(_many(rng, most) + 1, **options),
     ]
     model = makers[which]()
     return PlannedFit(model, rng.uniform(-end, end, (_ROWS, width)), n=None)
@@ -297,7 +281,7 @@ def preparation(rng: Generator, most: float) -> PlannedFit:
 
 def selection(rng: Generator, most: float) -> PlannedFit:
     """Return a choice of columns."""
-    domains, classes = _columns(rng, most), Categories(range(rng.integers(1, 6)))
+    domains, classes = _columns(rng, most), dp.Categories(range(rng.integers(1, 6)))
     k = "auto" if rng.random() < 0.5 else _many(rng, 2 * len(domains))
     model = PrivateSelectKBest(k, schema=_schema(domains, classes), **_common(rng, delta=False))
     labels = rng.integers(0, classes.n_values, _ROWS)
@@ -306,7 +290,7 @@ def selection(rng: Generator, most: float) -> PlannedFit:
 
 def tree(rng: Generator, most: float) -> PlannedFit:
     """Return the choice of a tree."""
-    domains, classes = _columns(rng, min(most, 40)), Categories(range(rng.integers(1, 6)))
+    domains, classes = _columns(rng, min(most, 40)), dp.Categories(range(rng.integers(1, 6)))
     model = PrivateTree(schema=_schema(domains, classes), **_common(rng, delta=False))
     return PlannedFit(model, _records(domains, rng), rng.integers(0, classes.n_values, _ROWS))
 
@@ -331,35 +315,42 @@ def random_plans(kind: str, number: int, most: float, seed: int = 0) -> Iterator
 
 
 _MECHANISMS = ("laplace", "gaussian", "auto", "fourier", "map", "sampler")
-_KINDS = (Interval(0, 1), Categories([0, 1]), Categories(range(5)))
+_KINDS = (dp.Interval(0, 1), dp.Categories([0, 1]), dp.Categories(range(5)))
 _SWEPT = ((_KINDS[0],), (_KINDS[1],), (_KINDS[2],), _KINDS)
 
 
-def _chained(epsilon: float, *, schema: Schema, **options: Any) -> BayesianNetworkClassifier:
+def _chained(epsilon: float, *, schema: dp.Schema, **options: Any) -> dp.BayesianNetworkClassifier:
     """Return a network in which every feature has the class and the one before it as parents."""
     names = [*schema.columns]
     parents = {name: ["class", *names[max(j - 1, 0) : j]] for j, name in enumerate(names)}
-    return BayesianNetworkClassifier(epsilon, parents=parents, schema=schema, **options)
+    return dp.BayesianNetworkClassifier(epsilon, parents=parents, schema=schema, **options)
 
 
-def _described(schema: Schema) -> Iterator[tuple[str, Callable[..., Any]]]:
+def _described(schema: dp.Schema) -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield makers of every estimator of a table, and their names; each takes an epsilon."""
     with_number, with_class = (_schema([*schema.columns.values()], end) for end in _KINDS[:2])
     for mechanism in _MECHANISMS:
         both = {"mechanism": mechanism, "delta": 1e-6}
-        yield f"linear {mechanism}", partial(BayesianLinearRegression, schema=with_number, **both)
-        for model in (BayesianLogisticRegression, BayesianNaiveBayes, _chained):
+        yield (
+            f"linear {mechanism}",
+            partial(dp.BayesianLinearRegression, schema=with_number, **both),
+        )
+        for model in (dp.BayesianLogisticRegression, dp.BayesianNaiveBayes, _chained):
             yield f"{model.__name__} {mechanism}", partial(model, schema=with_class, **both)
     yield "selection", lambda e: PrivateSelectKBest(3, epsilon=e, schema=with_class)
     yield "tree", partial(PrivateTree, schema=with_class)
     width = len(schema.columns)
     for mechanism in ("geometric", "laplace", "gaussian", "auto", "exponential", "hellinger"):
         both = {"mechanism": mechanism, "delta": 1e-6}
-        yield f"proportion {mechanism}", partial(BetaBinomial, **both)
-        yield f"shares {mechanism}", partial(DirichletMultinomial, categories=width + 1, **both)
-    for prepared in (PrivateStandardScaler, PrivateMinMaxScaler, PrivateKBinsDiscretizer):
+        yield f"proportion {mechanism}", partial(dp.BetaBinomial, **both)
+        yield f"shares {mechanism}", partial(dp.DirichletMultinomial, categories=width + 1, **both)
+    for prepared in (
+        scalers.PrivateStandardScaler,
+        scalers.PrivateMinMaxScaler,
+        scalers.PrivateKBinsDiscretizer,
+    ):
         yield prepared.__name__, lambda e, made=prepared: made(epsilon=e, bounds=(0, 1))
-    yield "means", partial(NormalMean, bounds=(0, 1))
+    yield "means", partial(dp.NormalMean, bounds=(0, 1))
 
 
 def sweep(
@@ -390,20 +381,20 @@ _MOST_MEMORY = 350 * 2**20
 
 def _line(n: int, **options: Any) -> PlannedFit:
     """Return a regression on three numbers and a column of two values."""
-    number, sign = Interval(0, 1), Categories([0, 1])
-    schema = Schema({"a": number, "b": number, "c": number, "d": sign}, number)
+    number, sign = dp.Interval(0, 1), dp.Categories([0, 1])
+    schema = dp.Schema({"a": number, "b": number, "c": number, "d": sign}, number)
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.random((40, 3)), rng.integers(0, 2, 40)])
-    return PlannedFit(BayesianLinearRegression(schema=schema, **options), X, rng.random(40), n)
+    return PlannedFit(dp.BayesianLinearRegression(schema=schema, **options), X, rng.random(40), n)
 
 
 def _tables(sizes: list[int], n_classes: int, n: int | None, **options: Any) -> PlannedFit:
     """Return a naive Bayes model that takes its noise into account."""
-    rng, domains = np.random.default_rng(0), [Categories(range(size)) for size in sizes]
+    rng, domains = np.random.default_rng(0), [dp.Categories(range(size)) for size in sizes]
     columns = {f"c{j}": domain for j, domain in enumerate(domains)}
-    schema = Schema(columns, Categories(range(n_classes)))
+    schema = dp.Schema(columns, dp.Categories(range(n_classes)))
     X = np.column_stack([rng.integers(0, size, 40) for size in sizes])
-    model = BayesianNaiveBayes(schema=schema, inference="noise_aware", random_state=0, **options)
+    model = dp.BayesianNaiveBayes(schema=schema, inference="noise_aware", random_state=0, **options)
     return PlannedFit(model, X, rng.integers(0, n_classes, 40), n)
 
 
