@@ -13,7 +13,7 @@ from dpbayes_sklearn.base.supervised import Declared
 from dpbayes_sklearn.command_line import files
 from dpbayes_sklearn.conjugate import REFUSES
 from dpbayes_sklearn.data import dask, records
-from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.values import as_cells, kind_of
 
 FAULTS = Faults("reading")
@@ -219,15 +219,20 @@ class _Later:
         self.path.write_text(text)
 
 
+def _unchecked_schema(_, path):
+    fields = files._fields(path)
+    columns = {name: files._domain(own, name) for name, own in fields["columns"].items()}
+    return Schema(columns, files._domain(fields["target"], "target"))
+
+
 FAULTS.rows(CONSOLE, {
     "A model is written over the ledger or the data":
         at("__main__.refuse_to_overwrite", returns(None), "files that are read"),
     "Whether a model can be written is seen after it was charged":
-        at("__main__.reserved", lambda _, path, room: nullcontext(_Later(path)),
+        at("__main__.ReservedFile", lambda _, path, room: nullcontext(_Later(path)),
            "files that cannot be written"),
     "A schema that JSON cannot hold is charged":
-        at("command_line.files._writable", lambda _, schema, path: schema,
-           "schemas that no model has"),
+        at("__main__.read_schema", _unchecked_schema, "schemas that no model has"),
     "Tables of any number of bins are made before they are refused":
         at(("schema.domains.MOST_BINS", "schema.schema.MOST_BINS"), 2**40, "many bins"),
     "Empty lines at the end of a file are no records":
