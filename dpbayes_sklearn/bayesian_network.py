@@ -139,20 +139,43 @@ class BayesianNetworkClassifier(DiscreteClassifier):
 
     Parameters
     ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes.
+    delta : float in [0, 1), default=0.0
+        Spent by "gaussian" and, where draws are then cheaper, by "sampler".
     parents : dict, list of edges or networkx.DiGraph, optional
         The public graph: ``{child: [parents]}`` or ``(parent, child)`` pairs of feature names or
         positions and ``"class"``, which may be anywhere in the graph. Nodes that are not mentioned
         have no parents. By default it is the graph of naive Bayes. In the tables of ``posterior_``
         parents are in the order of the columns, with the class last.
+    mechanism : str or Mechanism, default="laplace"
+        How the posterior is released: "laplace", "fourier", "sampler", "map", "gaussian" or "auto".
+    inference : {"adaptive", "noise_aware", "plug_in"}, default="adaptive"
+        How probabilities are computed from released counts, see :class:`BayesianNaiveBayes`.
+    alpha : float or array-like of shape (n_features,), default=1.0
+        Pseudo-counts of the Dirichlet priors. If given per feature, that of the class is 1.
     temperature : "auto" or float in (0, 1], default="auto"
         Power of the features' probabilities in predictions, because the evidence of dependent
         features may be counted several times. ``"auto"`` learns it with 4 to 15 % of the budget,
         or takes 0.65 if the number of records times epsilon is below 500 (for naive Bayes, see
         there). 1 is the plain model.
-    epsilon, delta, mechanism, inference, alpha, classes, bounds, n_bins, schema
-        As in :class:`BayesianNaiveBayes`.
-    privacy_unit, max_weight, accountant, random_state
-        As in :class:`BayesianNaiveBayes`.
+    classes : array-like, optional
+        The public list of classes.
+    bounds : tuple (low, high), optional
+        Public bounds of the features, numbers or one entry per feature.
+    n_bins : "auto", int or array-like of int, default="auto"
+        Number of equal-width bins per feature.
+    schema : Schema, optional
+        Public domains by column name, instead of ``bounds``.
+    privacy_unit : "record", "feature" or PrivacyUnit, default="record"
+        Who is protected: one record, one feature value of it (not its label), all records of a
+        person, or whether they are there at all. See :class:`PrivacyUnit`.
+    max_weight : int, optional
+        Public bound of ``sample_weight``, which ``fit`` takes only with it; totals are then secret.
+    accountant : BudgetAccountant, optional
+        The ledger that every fit is charged to.
+    random_state : int, RandomState or None, default=None
+        None draws from the operating system's secure source; seeds are for tests and papers.
 
     Attributes
     ----------

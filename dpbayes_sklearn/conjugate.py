@@ -298,8 +298,10 @@ class DirichletMultinomial(PosteriorRelease):
 
     Parameters
     ----------
-    epsilon, delta, calibrate, privacy_unit, max_weight, accountant, random_state
-        As in :class:`BetaBinomial`.
+    epsilon : float, default=1.0
+        Privacy budget of one fit. ``float("inf")`` gives the exact posterior.
+    delta : float in [0, 1), default=0.0
+        Spent by some mechanisms, as in :class:`BetaBinomial`.
     mechanism : str or Mechanism, default="geometric"
         "geometric", "laplace", "laplace_improved", "gaussian" (needs a delta) and "auto" take any
         number of records and categories; "exponential", "hellinger" and "local" choose among all
@@ -311,6 +313,9 @@ class DirichletMultinomial(PosteriorRelease):
         ``fit`` refuse any other value. ``Categories(values, unseen=...)`` counts other values as
         ``unseen``, so that no value makes it fail. If it is left out, a ``prior`` of length k
         declares k codes; otherwise categories are read from the data, with a warning.
+    calibrate : bool, default=True
+        For "exponential", "hellinger" and "local": scale the mechanism until its exact
+        worst-case loss, over all neighbouring data sets, equals epsilon.
     inference : {"plug_in", "median", "noise_aware"}, default="noise_aware"
         "noise_aware" matches the means and variances of the probabilities given the release, the
         distribution of the noise and the prior. The others are closer to Dirichlet(a + x) on
@@ -319,6 +324,15 @@ class DirichletMultinomial(PosteriorRelease):
         posterior median of every exact count. Intervals of "noise_aware" are measured for
         flat priors; with pseudo-counts below 1 and much noise, those for 95 % held the probability
         in 88 % to 92 % of releases.
+    privacy_unit : "record" or PrivacyUnit, default="record"
+        Who is protected: one record, all records of a person, or whether they are there at all.
+        See :class:`PrivacyUnit`.
+    max_weight : int, optional
+        Public bound of ``sample_weight``, which ``fit`` takes only with it; totals are then secret.
+    accountant : BudgetAccountant, optional
+        The ledger that every fit is charged to.
+    random_state : int, RandomState or None, default=None
+        None draws from the operating system's secure source; seeds are for tests and papers.
 
     Attributes
     ----------

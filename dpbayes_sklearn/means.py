@@ -284,8 +284,9 @@ class GammaExponential(SumsEstimator):
 
     Parameters
     ----------
-    epsilon, privacy_unit, accountant, random_state
-        As in :class:`NormalMean`.
+    epsilon : float, default=1.0
+        Privacy budget of one fit, for all columns together. ``float("inf")`` gives the exact
+        posterior.
     mechanism : {"laplace", "sampler"} or Mechanism, default="laplace"
         Noise on the sums, or draws from tempered posteriors on a public grid, as in
         Dimitrakakis et al. (2014), which need far more records. Draws have scales between the
@@ -302,6 +303,12 @@ class GammaExponential(SumsEstimator):
     prior : tuple (shape, rate), optional
         By default the shape 1, and a rate for which the scale of the data is about an eighth of
         the largest distance from the location.
+    privacy_unit : "record" or PrivacyUnit, default="record"
+        Who is protected: one record, or all records of a person. The number of records is public.
+    accountant : BudgetAccountant, optional
+        The ledger that every fit is charged to.
+    random_state : int, RandomState or None, default=None
+        None draws from the operating system's secure source; seeds are for tests and papers.
 
     Attributes
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from unittest import SkipTest
 
@@ -138,6 +139,12 @@ def test_one_column_is_no_matrix(estimator):
 @pytest.mark.parametrize("estimator", ALL, ids=repr)
 def test_parameters_are_validated_before_anything_else(estimator):
     check_param_validation(type(estimator).__name__, estimator)
+
+
+@pytest.mark.parametrize("estimator", {type(one): one for one in ALL}.values(), ids=repr)
+def test_every_parameter_is_described_with_its_type(estimator):
+    described = re.findall(r"^    (\w+) : ", type(estimator).__doc__, re.MULTILINE)
+    assert set(estimator.get_params(deep=False)) <= set(described)
 
 
 @pytest.mark.parametrize("estimator", PREDICTORS, ids=repr)

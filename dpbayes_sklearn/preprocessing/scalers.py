@@ -164,8 +164,15 @@ class PrivateStandardScaler(ColumnwiseTransformer):
         median and spread.
     clip : float, default=3.0
         What is returned lies between ``-clip`` and ``clip``: the public domain of the output.
-    bounds, privacy_unit, accountant, random_state
-        As in :class:`PrivateMinMaxScaler`.
+    bounds : tuple (low, high), optional
+        Public bounds, if they are known, as in :class:`PrivateMinMaxScaler`.
+    privacy_unit : "record" or PrivacyUnit, default="record"
+        Who is protected: one record, all records of a person, or whether they are there at all.
+        See :class:`PrivacyUnit`.
+    accountant : BudgetAccountant, optional
+        The ledger that every fit is charged to.
+    random_state : int, RandomState or None, default=None
+        None draws from the operating system's secure source; seeds are for tests and papers.
 
     Attributes
     ----------
@@ -245,8 +252,15 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
     epsilon : float, default=1.0
         Privacy budget of one fit, shared equally by the columns. ``float("inf")`` gives exact
         quantiles.
-    bounds, privacy_unit, accountant, random_state
-        As in :class:`PrivateMinMaxScaler`.
+    bounds : tuple (low, high), optional
+        Public bounds, if they are known, as in :class:`PrivateMinMaxScaler`.
+    privacy_unit : "record" or PrivacyUnit, default="record"
+        Who is protected: one record, all records of a person, or whether they are there at all.
+        See :class:`PrivacyUnit`.
+    accountant : BudgetAccountant, optional
+        The ledger that every fit is charged to.
+    random_state : int, RandomState or None, default=None
+        None draws from the operating system's secure source; seeds are for tests and papers.
 
     Attributes
     ----------
