@@ -45,8 +45,9 @@ from dpbayes_sklearn.regression.coefficients import (
 from dpbayes_sklearn.regression.design import Design, Scale, Windows
 from dpbayes_sklearn.regression.mode import CoefficientDraws
 from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.predict import (
+from dpbayes_sklearn.regression.posterior import (
+    GaussianPosterior,
+    GaussianPrior,
     LinearModel,
     means,
     means_and_deviations,

@@ -16,7 +16,7 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
     PrivateSearchCV,
 )
-from dpbayes_sklearn.audit.catalogue import every_case
+from dpbayes_sklearn.audit.fuzzing import every_case
 from dpbayes_sklearn.base import spending
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.counts import dirichlet

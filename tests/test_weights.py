@@ -34,7 +34,7 @@ from dpbayes_sklearn import (
     metrics,
 )
 from dpbayes_sklearn.audit import audit
-from dpbayes_sklearn.audit.planting import planted
+from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.data.persons import OWN_WEIGHTS, copies_of
 from dpbayes_sklearn.privacy.budget import Budget, Copies
 

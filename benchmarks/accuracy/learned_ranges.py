@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from dpbayes_sklearn import Interval, Schema
-from dpbayes_sklearn.audit.planting import planted
+from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.preprocessing import learned_schema
 
 Rng, N = np.random.Generator, 1000

@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.audit._cases import Case
 from dpbayes_sklearn import BudgetAccountant, from_json
 from dpbayes_sklearn.__main__ import main
-from dpbayes_sklearn.audit.planting import planted
+from dpbayes_sklearn.audit.recording import planted
 
 MARK = "7391"
 READ = ("data.csv", "schema.json", "ledger.sqlite")

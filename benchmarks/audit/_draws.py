@@ -27,8 +27,7 @@ from benchmarks.audit._models import RECORD, line, naive_bayes, person
 from dpbayes_sklearn import BudgetAccountant, DirichletMultinomial
 from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.leaks import fitted_numbers
-from dpbayes_sklearn.audit.planting import planted
-from dpbayes_sklearn.audit.recording import Recording
+from dpbayes_sklearn.audit.recording import Recording, planted
 from dpbayes_sklearn.audit.releases import audit_release
 from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior

@@ -24,10 +24,8 @@ from sklearn.base import clone
 import dpbayes_sklearn as dp
 from benchmarks.audit._models import FEATURE, PERSON, RECORD, naive_bayes
 from benchmarks.audit._models import UNITS as OTHER_UNITS
-from dpbayes_sklearn.audit._parts import Part, Texts, covered, lost, together
 from dpbayes_sklearn.audit._steps import PerturbedMinimum, Placed
-from dpbayes_sklearn.audit.planting import planted
-from dpbayes_sklearn.audit.recording import Recording
+from dpbayes_sklearn.audit.recording import Part, Recording, Texts, covered, lost, planted, together
 from dpbayes_sklearn.columns import plans
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Laplace, Sampler

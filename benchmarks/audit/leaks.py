@@ -20,8 +20,7 @@ from sklearn.base import clone
 from benchmarks.audit._cases import Row, crossings
 from benchmarks.audit._models import UNITS, line, naive_bayes
 from dpbayes_sklearn import BayesianNetworkClassifier, BetaBinomial, DirichletMultinomial
-from dpbayes_sklearn.audit.catalogue import Example, every_case
-from dpbayes_sklearn.audit.fuzzing import MARK, fit_with, odd_records
+from dpbayes_sklearn.audit.fuzzing import MARK, Example, every_case, fit_with, odd_records
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.columns.quantiles import SortedColumns
 from dpbayes_sklearn.data.persons import counted_records

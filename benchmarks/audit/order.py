@@ -31,7 +31,7 @@ from benchmarks.audit._pairs import subjects
 from dpbayes_sklearn import BudgetAccountant, PrivateSearchCV
 from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit.fuzzing import CONTAINERS
-from dpbayes_sklearn.audit.planting import planted
+from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts import plans, temperature

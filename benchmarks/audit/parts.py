@@ -36,10 +36,15 @@ from benchmarks.audit._parts import (
     worlds,
 )
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit._parts import ModeSearch, ScoredChoice, Texts, together
 from dpbayes_sklearn.audit._steps import Added, Choice
-from dpbayes_sklearn.audit.planting import planted
-from dpbayes_sklearn.audit.recording import Recording
+from dpbayes_sklearn.audit.recording import (
+    ModeSearch,
+    Recording,
+    ScoredChoice,
+    Texts,
+    planted,
+    together,
+)
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Sampler

@@ -20,12 +20,10 @@ import numpy as np
 from benchmarks.audit._cases import Row
 from benchmarks.audit._models import ADDED, RECORD
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit._parts import ModeSearch, lost
 from dpbayes_sklearn.audit._steps import Added, Mode, StepLaw
 from dpbayes_sklearn.audit._universes import MomentUniverse
-from dpbayes_sklearn.audit.planting import planted
 from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
-from dpbayes_sklearn.audit.recording import Recording
+from dpbayes_sklearn.audit.recording import ModeSearch, Recording, lost, planted
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.mode import perturbed_mode, plan_mode

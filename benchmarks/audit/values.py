@@ -20,12 +20,13 @@ from scipy.sparse import csr_array
 from benchmarks.audit._cases import Row, circumstance, crossings
 from benchmarks.audit._models import line, naive_bayes
 from dpbayes_sklearn import BetaBinomial, DirichletMultinomial
-from dpbayes_sklearn.audit.catalogue import Example, every_case
 from dpbayes_sklearn.audit.fuzzing import (
     BAD_PARAMETERS,
     FRAMES,
+    Example,
     Outcome,
     bad_shapes,
+    every_case,
     everything_said,
     fit_with,
     heard,

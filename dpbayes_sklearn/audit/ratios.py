@@ -27,10 +27,9 @@ import numpy.typing as npt
 from scipy.special import kve
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._parts import ModeSearch, ScoredChoice
 from dpbayes_sklearn.audit._steps import Added, Ball, Choice, LogisticMode, Mode, StepLaw
 from dpbayes_sklearn.audit._universes import released
-from dpbayes_sklearn.audit.recording import Recording
+from dpbayes_sklearn.audit.recording import ModeSearch, Recording, ScoredChoice
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import (

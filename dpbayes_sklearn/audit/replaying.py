@@ -21,7 +21,7 @@ from sklearn.base import clone
 from dpbayes_sklearn import release
 from dpbayes_sklearn.audit._shifts import Shift, shifts
 from dpbayes_sklearn.audit.fuzzing import heard
-from dpbayes_sklearn.audit.planting import planted
+from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.base import remarks
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.noise import Noise, made_by

@@ -21,12 +21,12 @@ from dpbayes_sklearn import (
     Interval,
     Schema,
 )
-from dpbayes_sklearn.audit.catalogue import every_case
 from dpbayes_sklearn.audit.fuzzing import (
     BAD_PARAMETERS,
     MARK,
     OBJECTS,
     bad_shapes,
+    every_case,
     everything_said,
     fit_with,
     odd_records,

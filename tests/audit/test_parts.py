@@ -19,7 +19,8 @@ from benchmarks.audit._parts import (
     worlds,
 )
 from dpbayes_sklearn import BayesianNaiveBayes
-from dpbayes_sklearn.audit._parts import (
+from dpbayes_sklearn.audit._steps import Added, Placed
+from dpbayes_sklearn.audit.recording import (
     Part,
     Texts,
     covered,
@@ -27,7 +28,6 @@ from dpbayes_sklearn.audit._parts import (
     together,
     worst_of_choice,
 )
-from dpbayes_sklearn.audit._steps import Added, Placed
 from dpbayes_sklearn.columns.plans import choice_weights
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace

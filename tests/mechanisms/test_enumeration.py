@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.audit import Enumeration, enumerate_loss
-from dpbayes_sklearn.audit._reading import laws_of_release
 from dpbayes_sklearn.audit._steps import Choice
 from dpbayes_sklearn.audit._universes import universe_of
+from dpbayes_sklearn.audit.enumeration import laws_of_release
 from dpbayes_sklearn.counts import dirichlet, splits
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.plans import tables_plan

@@ -6,11 +6,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dpbayes_sklearn.data.records import Table
-from dpbayes_sklearn.regression import predict
+from dpbayes_sklearn.regression import posterior as predict
 from dpbayes_sklearn.regression.design import Design, Scale, Windows
-from dpbayes_sklearn.regression.posterior import GaussianPosterior
-from dpbayes_sklearn.regression.predict import (
+from dpbayes_sklearn.regression.posterior import (
     ClippedNumbers,
+    GaussianPosterior,
     LinearModel,
     means,
     means_and_deviations,

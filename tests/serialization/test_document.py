@@ -25,7 +25,7 @@ from dpbayes_sklearn import (
     from_json,
     mechanisms,
 )
-from dpbayes_sklearn.audit.catalogue import every_case
+from dpbayes_sklearn.audit.fuzzing import every_case
 from tests.serialization.outputs import outputs
 
 CASES = {case.name: case for case in every_case()}

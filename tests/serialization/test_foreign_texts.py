@@ -24,7 +24,7 @@ from dpbayes_sklearn import (
     mechanisms,
     preprocessing,
 )
-from dpbayes_sklearn.audit.catalogue import every_case
+from dpbayes_sklearn.audit.fuzzing import every_case
 from dpbayes_sklearn.base.published import published_models
 from dpbayes_sklearn.serialization import document
 from tests.serialization.outputs import outputs
