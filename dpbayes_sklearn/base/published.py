@@ -243,7 +243,7 @@ class PublishedModel(HelpfulEstimator):
     posterior_: Any
     guarantee_: PrivacyGuarantee
 
-    _exported: ClassVar[dict[str, Codec]] = {}
+    _exported: ClassVar[dict[str, Codec[Any]]] = {}
     """Fitted attributes that :meth:`to_json` writes; all others follow from them."""
 
     def card(

@@ -36,7 +36,7 @@ def refuse(where: str, what: str) -> NoReturn:
     raise NotTheForm(f"{where} {what}") from None
 
 
-def read_fields(json: Any, names: Iterable[str], where: str) -> dict[str, Any]:
+def read_fields(json: object, names: Iterable[str], where: str) -> dict[str, Any]:
     """Return a JSON object that has these fields, no fewer and no more."""
     if not isinstance(json, dict):
         refuse(where, "must be an object")
@@ -47,13 +47,13 @@ def read_fields(json: Any, names: Iterable[str], where: str) -> dict[str, Any]:
     return json
 
 
-def read_domain(json: Any, where: str) -> Domain:
+def read_domain(json: object, where: str) -> Domain:
     """Return the domain that an object describes."""
     categories = isinstance(json, dict) and "values" in json
     return read_categories(json, where) if categories else read_interval(json, where)
 
 
-def read_interval(json: Any, where: str) -> Interval:
+def read_interval(json: object, where: str) -> Interval:
     """Return an interval."""
     optional = [name for name in ("edges", "missing") if isinstance(json, dict) and name in json]
     given = read_fields(json, ("low", "high", "bins", "dates", *optional), where)
@@ -74,7 +74,7 @@ def read_interval(json: Any, where: str) -> Interval:
     return _made(Interval, given, where)
 
 
-def read_categories(json: Any, where: str) -> Categories:
+def read_categories(json: object, where: str) -> Categories:
     """Return categories."""
     given = read_fields(json, ("values", "unseen", "dtype"), where)
     values = given["values"]
@@ -98,7 +98,7 @@ def _made(domain: type[D], given: Mapping[str, Any], where: str) -> D:
         refuse(where, f"is not valid ({error})")
 
 
-def refuse_same_hash(values: Iterable[Any], where: str) -> None:
+def refuse_same_hash(values: Iterable[object], where: str) -> None:
     """Refuse values made to have one hash: a set of them would take forever."""
     if max(Counter(map(hash, values)).values(), default=0) > _MOST_OF_ONE_HASH:
         refuse(where, "has too many values of one hash")

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,28 +21,33 @@ from dpbayes_sklearn.schema.schema import read_fields, refuse
 _FRACTION = re.compile(r"-?[0-9]{1,400}/[1-9][0-9]{0,400}", re.ASCII)
 
 
-class Codec(NamedTuple):
+T = TypeVar("T")
+
+
+class Codec(NamedTuple, Generic[T]):
     """One kind of value; ``decode(json, where)`` refuses what is not of it at that place."""
 
-    encode: Callable[[Any], Any]
-    decode: Callable[[Any, str], Any]
+    encode: Callable[[T], Any]
+    decode: Callable[[object, str], T]
 
 
-def _plain(kind: type, fits: Callable[[Any], bool], wanted: str) -> Codec:
+def _plain(kind: type[T], fits: Callable[[T], bool], wanted: str) -> Codec[T]:
     """Return the codec of something that JSON has too."""
 
-    def decode(json: Any, where: str) -> Any:
-        return json if type(json) is kind and fits(json) else refuse(where, f"must be {wanted}")
+    def decode(json: object, where: str) -> T:
+        if type(json) is not kind or not fits(json):
+            refuse(where, f"must be {wanted}")
+        return json
 
     return Codec(kind, decode)
 
 
-def integer(low: int, high: int) -> Codec:
+def integer(low: int, high: int) -> Codec[int]:
     """Return the codec of whole numbers between two bounds."""
     return _plain(int, lambda value: low <= value <= high, f"an integer from {low} to {high}")
 
 
-def text_among(*options: str) -> Codec:
+def text_among(*options: str) -> Codec[str]:
     """Return the codec of some texts."""
     return _plain(str, options.__contains__, f"one of {', '.join(options)}")
 
@@ -51,15 +56,15 @@ BOOLEAN = _plain(bool, lambda value: True, "true or false")
 TEXT = _plain(str, lambda value: True, "a string")
 
 
-def real(low: float = -math.inf, high: float = math.inf, *, finite: bool = True) -> Codec:
+def real(low: float = -math.inf, high: float = math.inf, *, finite: bool = True) -> Codec[float]:
     """Return the codec of floats in a closed range, whose decimal text is exact; NaN never."""
 
-    def encode(value: Any) -> float | str:
+    def encode(value: float) -> float | str:
         return float(value) if math.isfinite(value) else str(float(value))
 
-    def decode(json: Any, where: str) -> float:
-        infinite = not finite and json in ("inf", "-inf")
-        number = float(json) if infinite else json
+    def decode(json: object, where: str) -> float:
+        infinite = not finite and isinstance(json, str) and json in ("inf", "-inf")
+        number = float(str(json)) if infinite else json
         if type(number) is not float or not low <= number <= high:
             refuse(where, f"must be a float from {low:g} to {high:g}")
         if math.isinf(number) and not infinite:  # 1e999 is not how an infinity is written
@@ -69,14 +74,14 @@ def real(low: float = -math.inf, high: float = math.inf, *, finite: bool = True)
     return Codec(encode, decode)
 
 
-def rational(*, positive: bool = True, largest_term: int = 10**401) -> Codec:
+def rational(*, positive: bool = True, largest_term: int = 10**401) -> Codec[Fraction]:
     """Return the codec of exact fractions, ``numerator/denominator``."""
 
-    def encode(value: Any) -> str:
+    def encode(value: Fraction) -> str:
         exact = Fraction(value)
         return f"{exact.numerator}/{exact.denominator}"
 
-    def decode(json: Any, where: str) -> Fraction:
+    def decode(json: object, where: str) -> Fraction:
         if not isinstance(json, str) or not _FRACTION.fullmatch(json):
             refuse(where, "must be a fraction such as 1/3")
         value = Fraction(json)
@@ -89,7 +94,7 @@ def rational(*, positive: bool = True, largest_term: int = 10**401) -> Codec:
     return Codec(encode, decode)
 
 
-def optional(of: Codec) -> Codec:
+def optional(of: Codec[T]) -> Codec[T | None]:
     """Return the codec of something, or null for None."""
     return Codec(
         lambda value: None if value is None else of.encode(value),
@@ -97,10 +102,10 @@ def optional(of: Codec) -> Codec:
     )
 
 
-def many(of: Codec, least: int = 0) -> Codec:
+def many(of: Codec[T], least: int = 0) -> Codec[tuple[T, ...]]:
     """Return the codec of a tuple of things of one kind."""
 
-    def decode(json: Any, where: str) -> tuple[Any, ...]:
+    def decode(json: object, where: str) -> tuple[T, ...]:
         if not isinstance(json, list) or len(json) < least:
             refuse(where, f"must be a list of at least {least}")
         return tuple(of.decode(one, f"{where}[{i}]") for i, one in enumerate(json))
@@ -109,19 +114,19 @@ def many(of: Codec, least: int = 0) -> Codec:
 
 
 def record(
-    make: Callable[..., Any],
-    parts: Mapping[str, Codec],
-    fault: Callable[[Any], str | None] = lambda value: None,
-) -> Codec:
+    make: Callable[..., T],
+    parts: Mapping[str, Codec[Any]],
+    fault: Callable[[T], str | None] = lambda value: None,
+) -> Codec[T]:
     """Return the codec of an object that is made again by calling ``make`` with its fields.
 
     ``fault`` says what is wrong with an object whose fields do not fit together, or None.
     """
 
-    def encode(value: Any) -> dict[str, Any]:
+    def encode(value: T) -> dict[str, Any]:
         return {name: part.encode(getattr(value, name)) for name, part in parts.items()}
 
-    def decode(json: Any, where: str) -> Any:
+    def decode(json: object, where: str) -> T:
         given = read_fields(json, set(parts), where)
         read = {name: part.decode(given[name], f"{where}.{name}") for name, part in parts.items()}
         try:
@@ -134,7 +139,7 @@ def record(
     return Codec(encode, decode)
 
 
-def one_of(kinds: Mapping[type, Codec]) -> Codec:
+def one_of(kinds: Mapping[type, Codec[Any]]) -> Codec[Any]:
     """Return the codec of objects of some classes; their field ``type`` is the class."""
     by_name = {cls.__name__: codec for cls, codec in kinds.items()}
 
@@ -143,7 +148,7 @@ def one_of(kinds: Mapping[type, Codec]) -> Codec:
             raise ValueError(f"{type(value).__name__} has no JSON form.")
         return {"type": type(value).__name__, **kinds[type(value)].encode(value)}
 
-    def decode(json: Any, where: str) -> Any:
+    def decode(json: object, where: str) -> Any:
         if not isinstance(json, dict) or not isinstance(json.get("type"), str):
             refuse(where, "must be an object with a type")
         if json["type"] not in by_name:
@@ -156,7 +161,7 @@ def one_of(kinds: Mapping[type, Codec]) -> Codec:
 _LARGEST_COUNT = 2**62  # Counts and their noise stay below this.
 
 
-def _array_of(dtype: str, fits: Callable[[Any], bool]) -> Codec:
+def _array_of(dtype: str, fits: Callable[[object], bool]) -> Codec[npt.NDArray[Any]]:
     """Return the codec of arrays: shape, order of the axes and numbers in that order."""
 
     def encode(value: npt.NDArray[Any]) -> dict[str, Any]:
@@ -165,7 +170,7 @@ def _array_of(dtype: str, fits: Callable[[Any], bool]) -> Codec:
             raise ValueError(f"Expected an array of {dtype}. Got {array.dtype} instead.")
         return {**layout(array), "data": in_memory(array).tolist()}
 
-    def decode(json: Any, where: str) -> npt.NDArray[Any]:
+    def decode(json: object, where: str) -> npt.NDArray[Any]:
         given = read_fields(json, {"shape", "axes", "data"}, where)
         numbers = given["data"]
         if not isinstance(numbers, list) or not all(map(fits, numbers)):

@@ -43,7 +43,7 @@ FORMAT, VERSION = "dpbayes_sklearn model", 1
 MOST_CHARACTERS = 2**28  # A longer document is refused unread.
 # A ledger is not part of a model, and a seed reveals the noise.
 _SECRET = {"accountant", "random_state"}
-_FEATURE_FIELDS: dict[str, Codec] = {
+_FEATURE_FIELDS: dict[str, Codec[Any]] = {
     "n_features_in_": integer(1, 2**24),
     "feature_names_in_": optional(many(TEXT, 1)),
 }
@@ -51,7 +51,7 @@ _FEATURE_FIELDS: dict[str, Codec] = {
 
 def write_model(model: Any) -> str:
     """Return a fitted estimator as text that :func:`read_model` was seen to read."""
-    released: dict[str, Codec] = model._exported
+    released: dict[str, Codec[Any]] = model._exported
     if not released:
         raise ValueError(
             f"{type(model).__name__} has no JSON form: export its best_estimator_, which carries "
@@ -209,14 +209,14 @@ def _encoded(value: Any) -> Any:
     )
 
 
-def _decoded(json: Any, where: str) -> Any:
+def _decoded(json: object, where: str) -> Any:
     if json is None or type(json) in (bool, int, str):
         return json
     if type(json) is float:
         return json if math.isfinite(json) else refuse(where, "must be a finite number")
     if isinstance(json, list):
         return [_decoded(one, f"{where}[{i}]") for i, one in enumerate(json)]
-    if len(json) != 1 or (tag := next(iter(json))) not in _TAGGED:
+    if not isinstance(json, dict) or len(json) != 1 or (tag := next(iter(json))) not in _TAGGED:
         refuse(where, f"must have one field among {', '.join(_TAGGED)}")
     return _TAGGED[tag][1].decode(json[tag], f"{where}.{tag}")
 
@@ -244,13 +244,13 @@ def _encoded_mechanism(value: Mechanism) -> dict[str, Any]:
     return {"name": value.name(), "options": options}
 
 
-def _read_float(json: Any, where: str) -> float:
+def _read_float(json: object, where: str) -> float:
     if json not in ("inf", "-inf", "nan"):
         refuse(where, "must be inf, -inf or nan")
     return float(json)
 
 
-def _read_array(json: Any, where: str) -> Any:
+def _read_array(json: object, where: str) -> Any:
     given = read_fields(json, {"dtype", "shape", "axes", "data"}, where)
     plain = isinstance(given["dtype"], str) and given["dtype"] in _DTYPES
     if not plain or not isinstance(given["data"], list):
@@ -270,20 +270,20 @@ def _read_array(json: Any, where: str) -> Any:
         refuse(where, "has data that are not of its dtype")
 
 
-def _read_scalar(json: Any, where: str) -> Any:
+def _read_scalar(json: object, where: str) -> Any:
     array = _read_array(json, where)
     if array.ndim or array.dtype == object:
         refuse(where, "must be a single number or text")
     return array[()]
 
 
-def _read_tuple(json: Any, where: str) -> Any:
+def _read_tuple(json: object, where: str) -> Any:
     if not isinstance(json, list):
         refuse(where, "must be a list")
     return tuple(_decoded(json, where))
 
 
-def _read_dict(json: Any, where: str) -> Any:
+def _read_dict(json: object, where: str) -> Any:
     if not isinstance(json, list) or not all(isinstance(p, list) and len(p) == 2 for p in json):
         refuse(where, "must be a list of pairs")
     pairs = _decoded(json, where)
@@ -294,7 +294,7 @@ def _read_dict(json: Any, where: str) -> Any:
         refuse(where, "has a key that cannot be one")
 
 
-def _read_learned_parents(json: Any, where: str) -> LearnedParents:
+def _read_learned_parents(json: object, where: str) -> LearnedParents:
     given = read_fields(json, {"parents", "guarantee"}, where)
     parents = _decoded(given["parents"], f"{where}.parents")
     if not isinstance(parents, dict):
@@ -304,7 +304,7 @@ def _read_learned_parents(json: Any, where: str) -> LearnedParents:
     return LearnedParents(parents, given["guarantee"])
 
 
-def _read_unit(json: Any, where: str) -> PrivacyUnit:
+def _read_unit(json: object, where: str) -> PrivacyUnit:
     given = read_fields(json, {field.name for field in fields(PrivacyUnit)}, where)
     try:
         return PrivacyUnit(given.pop("name"), **given)
@@ -312,7 +312,7 @@ def _read_unit(json: Any, where: str) -> PrivacyUnit:
         refuse(where, "must be a privacy unit")
 
 
-def _read_mechanism(json: Any, where: str) -> Mechanism:
+def _read_mechanism(json: object, where: str) -> Mechanism:
     given = read_fields(json, {"name", "options"}, where)
     cls = mechanism_class(given["name"]) if isinstance(given["name"], str) else None
     if cls is None:
@@ -322,7 +322,7 @@ def _read_mechanism(json: Any, where: str) -> Mechanism:
 
 
 # What is of several types has the tag of the first.
-_TAGGED: dict[str, tuple[type, Codec]] = {
+_TAGGED: dict[str, tuple[type, Codec[Any]]] = {
     "scalar": (np.generic, Codec(_encoded_array, _read_scalar)),
     "float": (float, Codec(lambda value: str(float(value)), _read_float)),
     "fraction": (Fraction, rational(positive=False)),

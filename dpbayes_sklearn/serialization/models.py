@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from dpbayes_sklearn.serialization.codecs import (
     INTEGERS,
     TEXT,
     Codec,
+    T,
     integer,
     many,
     one_of,
@@ -46,13 +47,15 @@ from dpbayes_sklearn.serialization.codecs import (
 )
 from dpbayes_sklearn.sums.posterior import SumsPosterior
 
+K = TypeVar("K")
+
 # The largest term is 2^56 times the finest grid.
 _NOISE_SCALE = rational(positive=False, largest_term=2**80)
 _NUMBER_OF_RECORDS = integer(1, 2**53)  # A number of records: what floats hold exactly.
 _NODE = integer(0, 2**16)  # The place of a node in a network.
 _POSITIVE = real(math.ulp(0.0))  # A number above 0.
 # Fields without a codec of their own have that of their type.
-_BY_TYPE: dict[str, Codec] = {
+_BY_TYPE: dict[str, Codec[Any]] = {
     "FloatArray": FLOATS,
     "Fraction": _NOISE_SCALE,
     "bool": BOOLEAN,
@@ -69,12 +72,12 @@ _FEW_PARTS = 2**16  # Up to this many parts of all families are always listed an
 
 
 def _of_fields(
-    cls: Any, fault: Callable[[Any], str | None] = lambda value: None, **own: Codec
-) -> Codec:
+    cls: type[T], fault: Callable[[T], str | None] = lambda value: None, **own: Codec[Any]
+) -> Codec[T]:
     """Return the codec of a dataclass, which fields of its type have from now on."""
     parts = {
         field.name: own.get(field.name) or _BY_TYPE[str(field.type)]
-        for field in fields(cls)
+        for field in fields(cls)  # type: ignore[arg-type]
         if field.init
     }
     _BY_TYPE[cls.__name__] = codec = record(cls, parts, fault)
@@ -88,18 +91,18 @@ _BY_TYPE["tuple[NoiseLaw, ...]"] = many(
 )
 
 
-def _pairs(keys: Codec, values: Codec) -> Codec:
+def _pairs(keys: Codec[K], values: Codec[T]) -> Codec[dict[K, T]]:
     """Return the codec of a mapping: a list of pairs, which keeps its order and any kind of key."""
 
-    def encode(value: Any) -> list[list[Any]]:
+    def encode(value: dict[K, T]) -> list[list[Any]]:
         return [[keys.encode(k), values.encode(v)] for k, v in value.items()]
 
-    def decode_pair(json: Any, where: str) -> tuple[Any, Any]:
+    def decode_pair(json: object, where: str) -> tuple[K, T]:
         if not isinstance(json, list) or len(json) != 2:
             refuse(where, "must be a pair")
         return keys.decode(json[0], where), values.decode(json[1], where)
 
-    def decode(json: Any, where: str) -> dict[Any, Any]:
+    def decode(json: object, where: str) -> dict[K, T]:
         pairs = many(Codec(encode, decode_pair)).decode(json, where)
         read = dict(pairs)
         return read if len(read) == len(pairs) else refuse(where, "has a key twice")
@@ -166,7 +169,7 @@ def _wrong_characters(released: ReleasedCharacters) -> str | None:
     return _off_lattice(released.blocks.values(), released.grid)
 
 
-def _decoded_sums(json: Any, where: str) -> Any:
+def _decoded_sums(json: object, where: str) -> Any:
     data = json.get("data") if isinstance(json, dict) else None
     floats = isinstance(data, list) and any(type(number) is float for number in data)
     return (FLOATS if floats else INTEGERS).decode(json, where)
@@ -280,9 +283,13 @@ _of_fields(Slopes, n=optional(integer(0, 2**62)))
 _of_fields(Windows)
 _of_fields(Tempering, temperature=_FRACTION_OF_ONE, emphasis=real(0.0, 2.0))
 _RELEASED = one_of({ReleasedCounts: _COUNTS, ReleasedCharacters: _CHARACTERS})
-_INFERRED_FIELDS = {"network": _NETWORK, "alphas": many(FLOATS), "released": _COUNTS}
+_INFERRED_FIELDS: dict[str, Codec[Any]] = {
+    "network": _NETWORK,
+    "alphas": many(FLOATS),
+    "released": _COUNTS,
+}
 _CONCENTRATION = {"concentration": FLOATS}
-_UNTEMPERED: dict[type, Codec] = {
+_UNTEMPERED: dict[type, Codec[Any]] = {
     DirichletPosterior: _of_fields(
         DirichletPosterior,
         lambda p: None if p.released.network == p.network else "was released for another network",
@@ -306,33 +313,36 @@ _UNTEMPERED: dict[type, Codec] = {
 _TEMPERED = _of_fields(TemperedPosterior, posterior=one_of(_UNTEMPERED))
 _POSTERIOR = one_of({**_UNTEMPERED, TemperedPosterior: _TEMPERED})
 
-NETWORK_MODEL: dict[str, Codec] = {
+NETWORK_MODEL: dict[str, Codec[Any]] = {
     "schema_": SCHEMA,
     "posterior_": _POSTERIOR,
     "_batches": many(GUARANTEE, 1),
 }
-LINEAR_MODEL: dict[str, Codec] = {
+LINEAR_MODEL: dict[str, Codec[Any]] = {
     "schema_": SCHEMA,
     "posterior_": _POSTERIOR,
     "guarantee_": GUARANTEE,
 }
-CONJUGATE_MODEL: dict[str, Codec] = {
+CONJUGATE_MODEL: dict[str, Codec[Any]] = {
     "categories_": CATEGORIES,
     "posterior_": _POSTERIOR,
     "guarantee_": GUARANTEE,
 }
-_SUMS_PARTS = {
+_SUMS_PARTS: dict[str, Codec[Any]] = {
     **dict.fromkeys(("means", "variances", "slopes"), FLOATS),
     **dict.fromkeys(("positive", "joint"), BOOLEAN),
     "draws": optional(FLOATS),
 }
-SUMS_MODEL: dict[str, Codec] = {
+SUMS_MODEL: dict[str, Codec[Any]] = {
     "schema_": SCHEMA,
     "posterior_": record(SumsPosterior, _SUMS_PARTS),
     "guarantee_": GUARANTEE,
 }
-COLUMN_TRANSFORMER: dict[str, Codec] = {"_answers": many(many(real()), 1), "guarantee_": GUARANTEE}
-SELECTOR: dict[str, Codec] = {
+COLUMN_TRANSFORMER: dict[str, Codec[Any]] = {
+    "_answers": many(many(real()), 1),
+    "guarantee_": GUARANTEE,
+}
+SELECTOR: dict[str, Codec[Any]] = {
     "schema_": SCHEMA,
     "_support": many(BOOLEAN, 1),
     "guarantee_": GUARANTEE,
