@@ -11,12 +11,11 @@ import os
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from functools import partial
+from functools import wraps
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.audit._cases import Case
+from benchmarks.audit._cases import Case, cases_of, in_a_folder
 from dpbayes_sklearn import BudgetAccountant, from_json
 from dpbayes_sklearn.__main__ import main
 from dpbayes_sklearn.audit.recording import planted
@@ -72,22 +71,13 @@ NAMES = (("data", "csv"), ("schema", "json"))
 
 def command_line() -> list[Case]:
     """Return the cases: what is overwritten, what is charged, what is quoted, what is lost."""
-    found: tuple[Callable[[Folder], Iterator[str]], ...] = (
-        _files_that_are_read,
-        _files_that_cannot_be_written,
-        _schemas_that_no_model_has,
-        _many_bins,
-        _a_file_that_cannot_be_moved,
-        _lines_that_end_otherwise,
-        _templates,
-        _empty_lines,
-    )
-    return [Case(f.__name__.strip("_").replace("_", " "), partial(_in_a_folder, f)) for f in found]
+    written = (_files_that_are_read, _files_that_cannot_be_written, _a_file_that_cannot_be_moved)
+    read = (_schemas_that_no_model_has, _many_bins, _lines_that_end_otherwise, _templates)
+    return cases_of(*(_in_a_folder(found) for found in (*written, *read, _empty_lines)))
 
 
-def _in_a_folder(findings: Callable[[Folder], Iterator[str]]) -> Iterator[str]:
-    with TemporaryDirectory() as name:
-        yield from findings(Folder(Path(name)))
+def _in_a_folder(findings: Callable[[Folder], Iterator[str]]) -> Callable[[], Iterator[str]]:
+    return in_a_folder(wraps(findings)(lambda path: findings(Folder(path))))
 
 
 def _refused(folder: Folder, what: str, status: int, before: dict[str, bytes]) -> Iterator[str]:

@@ -8,17 +8,18 @@ numbers, and the guarantee has to say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.audit._cases import Row
 from benchmarks.audit._models import line
-from dpbayes_sklearn import mechanisms
+from dpbayes_sklearn import mechanisms as by
 from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.categories.candidates import Candidates
@@ -45,22 +46,12 @@ BUDGET = Budget(Fraction(1, 3))
 NETWORK = Network.star([2, 3, 3], 2)
 PRIOR = DirichletPrior(NETWORK, tuple(np.full(k, 0.7) for k in NETWORK.sizes))
 POINTS = 33
-ROWS = "counts, laplace, joint noise, in steps of the grid"
-JOINT = "character sums, fourier, joint noise, in steps of the grid"
+SUMS = "character sums, fourier"
 
 
 def tables() -> CountTables:
     codes = np.random.default_rng(0).integers(0, 2, (50, 4), np.uint8)
     return CountTables.count(NETWORK, [(codes[:, :-1], codes[:, -1])])
-
-
-def batches(mechanism: Mechanism, statistics: Any, prior: Any, wanted: float) -> Iterator[Any]:
-    """Yield released numbers until there are enough."""
-    seen = 0
-    while seen < wanted:
-        numbers = released_numbers(mechanism, statistics, prior, BUDGET, 2_000)
-        seen += numbers.size
-        yield numbers
 
 
 def whole(numbers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -71,64 +62,69 @@ def row(what: str, seen: int, off: int) -> Row:
     return Row(f"{what}: {seen:,} released values", f"{off} off the lattice", "0", off == 0)
 
 
-def integers(scale: float) -> Iterator[Row]:
-    simplex = SimplexCounts(np.array([7, 3, 20]))
-    belief = SimplexPrior(Dirichlet([0.5, 1.0, 2.0]))
-    cases: list[tuple[str, Mechanism, Any, Any]] = [
-        ("counts, laplace", mechanisms.Laplace(noise="independent"), tables(), PRIOR),
-        (ROWS, mechanisms.Laplace(noise="joint"), tables(), PRIOR),
-        ("character sums, fourier", mechanisms.Fourier(noise="independent"), tables(), PRIOR),
-        (JOINT, mechanisms.Fourier(noise="joint"), tables(), PRIOR),
-        ("one variable, laplace", mechanisms.Laplace(), simplex, belief),
-        ("one variable, laplace_improved", mechanisms.LaplaceImproved(), simplex, belief),
-        ("one variable, geometric", mechanisms.Geometric(), simplex, belief),
-    ]
+class OnLattice(NamedTuple):
+    """What is released, and which of the numbers that come out lie on the lattice."""
+
+    what: str
+    mechanism: Mechanism
+    statistics: Any
+    prior: Any
+    on_lattice: Callable[[npt.NDArray[Any]], Any]
+
+    def row(self, wanted: float) -> Row:
+        """Count released numbers until there are enough."""
+        seen = off = 0
+        while seen < wanted:
+            given = self.mechanism, self.statistics, self.prior
+            numbers = released_numbers(*given, BUDGET, 2_000)
+            seen, off = seen + numbers.size, off + int((~self.on_lattice(numbers)).sum())
+        return row(self.what, seen, off)
+
+
+def integers() -> Iterator[OnLattice]:
+    """Yield noisy counts and sums: integers, or in whole steps of the grid of their noise."""
     *values, n_classes = NETWORK.sizes
     rows = ClassRows.of(tuple(values), n_classes, 2, Fraction(BUDGET.epsilon))
     joint = SupNorm.of((1,) * sum_count(NETWORK), 2, Fraction(BUDGET.epsilon))
-    grids = {JOINT: joint.grid, ROWS: rows.grid}
-    for what, mechanism, statistics, prior in cases:
-        found = [
-            (n.size, (~whole(n * grids.get(what, 1))).sum())
-            for n in batches(mechanism, statistics, prior, VALUES * scale)
-        ]
-        yield row(what, *(int(sum(part)) for part in zip(*found, strict=True)))
+    steps = "joint noise, in steps of the grid"
+    for kind, what, law in ((by.Laplace, "counts, laplace", rows), (by.Fourier, SUMS, joint)):
+        yield OnLattice(what, kind(noise="independent"), tables(), PRIOR, whole)
+        on_grid = partial(_on_grid, law.grid)
+        yield OnLattice(f"{what}, {steps}", kind(noise="joint"), tables(), PRIOR, on_grid)
+    simplex, belief = SimplexCounts(np.array([7, 3, 20])), SimplexPrior(Dirichlet([0.5, 1.0, 2.0]))
+    for mechanism in (by.Laplace(), by.LaplaceImproved(), by.Geometric()):
+        yield OnLattice(f"one variable, {mechanism.name()}", mechanism, simplex, belief, whole)
 
 
-def chosen(scale: float) -> Iterator[Row]:
-    """Mechanisms that choose among all posteriors of n records choose one of them."""
-    counts = SimplexCounts(np.array([2, 5, 5]))
-    belief = SimplexPrior(Dirichlet([1.0, 1.0, 1.0]))
+def _on_grid(grid: int, numbers: npt.NDArray[Any]) -> Any:
+    return whole(numbers * grid)
+
+
+def chosen() -> Iterator[OnLattice]:
+    """Yield mechanisms that choose among all posteriors of n records: they choose one of them."""
+    counts, belief = SimplexCounts(np.array([2, 5, 5])), SimplexPrior(Dirichlet([1.0, 1.0, 1.0]))
     public = {tuple(c) for c in Candidates(12, (1.0, 1.0, 1.0)).counts.tolist()}
-    for mechanism in (mechanisms.Exponential(), mechanisms.Hellinger(), mechanisms.Local()):
-        seen = off = 0
-        for numbers in batches(mechanism, counts, belief, VALUES * scale):
-            distinct, many = np.unique(numbers, axis=0, return_counts=True)
-            off += sum(
-                m for c, m in zip(distinct.tolist(), many, strict=True) if tuple(c) not in public
-            )
-            seen += numbers.size
-        yield row(f"one variable, {mechanism.name()}", seen, int(off))
+
+    def among(numbers: npt.NDArray[Any]) -> Any:
+        return np.array([tuple(one) in public for one in numbers.tolist()])
+
+    for mechanism in (by.Exponential(), by.Hellinger(), by.Local()):
+        yield OnLattice(f"one variable, {mechanism.name()}", mechanism, counts, belief, among)
 
 
-def draws(scale: float) -> Iterator[Row]:
-    """Tables drawn by sampler and MAP are made of grid points, and nothing but them."""
+def draws() -> Iterator[OnLattice]:
+    """Yield tables drawn by sampler and MAP: they are made of grid points alone."""
+    options: dict[str, Any] = {"n_points": POINTS, "omega": 0.2}
+    left = SplitGrid(0.2, POINTS).left
+    leaves = (leaf_probabilities(np.array([*product(left, repeat=s)])).ravel() for s in (1, 2))
+    public = np.unique(np.concatenate([*leaves]))
     for mechanism in (
-        mechanisms.Sampler(n_points=POINTS, omega=0.2),
-        mechanisms.MAP(n_points=POINTS, omega=0.2),
-        mechanisms.MAP(score="posterior", n_points=POINTS, omega=0.2),
+        by.Sampler(**options),
+        by.MAP(**options),
+        by.MAP(score="posterior", **options),
     ):
-        left = SplitGrid(0.2, POINTS).left
-        public = np.unique(
-            np.concatenate(
-                [leaf_probabilities(np.array([*product(left, repeat=s)])).ravel() for s in (1, 2)]
-            )
-        )
-        seen = off = 0
-        for numbers in batches(mechanism, tables(), PRIOR, VALUES * scale):
-            seen, off = seen + numbers.size, off + int((~np.isin(numbers, public)).sum())
-        name = getattr(mechanism, "score", "draws")
-        yield row(f"tables, {mechanism.name()} ({name})", seen, off)
+        what = f"tables, {mechanism.name()} ({getattr(mechanism, 'score', 'draws')})"
+        yield OnLattice(what, mechanism, tables(), PRIOR, partial(np.isin, test_elements=public))
 
 
 def records(columns: int) -> Moments:
@@ -141,7 +137,7 @@ def records(columns: int) -> Moments:
 def moments(scale: float, counted: type[Counted] | None = None) -> Iterator[Row]:
     statistics = records(40)
     prior = GaussianPrior(statistics.design)
-    for mechanism in (mechanisms.Laplace(), mechanisms.Fourier()):
+    for mechanism in (by.Laplace(), by.Fourier()):
         noise = (counted or Counted)()
         while noise.values < VALUES * scale:
             released(mechanism, statistics, prior, BUDGET, noise)
@@ -179,7 +175,7 @@ class Counted(Noise):
 def coefficients(scale: float) -> Iterator[Row]:
     statistics = records(40)
     prior = GaussianPrior(statistics.design, noise_variance=0.1)
-    for mechanism in (mechanisms.Sampler(500), mechanisms.MAP()):
+    for mechanism in (by.Sampler(500), by.MAP()):
         noise = Counted()
         while noise.values < VALUES * scale * (1.0 if mechanism.name() == "sampler" else 0.1):
             released(mechanism, statistics, prior, BUDGET, noise)
@@ -195,5 +191,7 @@ def coefficients(scale: float) -> Iterator[Row]:
 
 
 def run(scale: float) -> Iterator[Row]:
-    for part in (integers, chosen, draws, moments, coefficients):
-        yield from part(scale)
+    for case in (*integers(), *chosen(), *draws()):
+        yield case.row(VALUES * scale)
+    yield from moments(scale)
+    yield from coefficients(scale)

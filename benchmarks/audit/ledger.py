@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,9 @@ MIXED = Releases(
 )
 
 
+WRONG = ("uncharged_releases", "overspent_rounds", "underspent_rounds", "worker_failures")
+
+
 @dataclass
 class Tally:
     """What was done and what went wrong; the last four must be 0."""
@@ -83,8 +87,7 @@ class Tally:
 
     @property
     def sound(self) -> bool:
-        faults = (self.uncharged_releases, self.overspent_rounds, self.underspent_rounds)
-        return not any((*faults, self.worker_failures))
+        return not any(getattr(self, name) for name in WRONG)
 
     def __str__(self) -> str:
         return "\n".join(f"{f.name:20} {getattr(self, f.name):>7,}" for f in fields(self))
@@ -97,42 +100,29 @@ def charge_then_release(accountant: BudgetAccountant, cost: Charge, label: str, 
 
 
 def audit(
-    kills: int,
-    charges: int,
-    *,
-    processes: int = 8,
-    seed: int = 0,
-    step: ChargeAndRelease = charge_then_release,
-    releases: Releases = PURE,
-    enforced: bool = True,
-) -> Tally:
+    kills: int, charges: int, *, processes: int = 8, seed: int = 0, enforced: bool = True,
+    step: ChargeAndRelease = charge_then_release, releases: Releases = PURE,
+) -> Tally:  # fmt: skip
     """Run rounds until there were enough kills and charges."""
     tally, chance = Tally(), random.Random(seed)
+    ceiling = releases.epsilon if enforced else math.inf
+    composition = "zcdp" if releases.delta and enforced else "sum"
     with tempfile.TemporaryDirectory() as folder:
         while tally.kills < kills or tally.charges < charges:
             path = Path(folder) / uuid.uuid4().hex
-            ceiling = releases.epsilon if enforced else math.inf
-            composition = "zcdp" if releases.delta and enforced else "sum"
-            accountant = BudgetAccountant(
-                ceiling, releases.delta, path=path, composition=composition
-            )
-            _round(tally, chance, accountant, Path(f"{path}.log"), processes, step, releases)
+            options = {"path": path, "composition": composition}
+            accountant = BudgetAccountant(ceiling, releases.delta, **options)
+            work = partial(_work, accountant, Path(f"{path}.log"), step, releases)
+            _round(tally, chance, processes, work)
             _inspect(tally, accountant, Path(f"{path}.log"), releases)
     return tally
 
 
-def _round(
-    tally: Tally,
-    chance: random.Random,
-    accountant: BudgetAccountant,
-    log: Path,
-    processes: int,
-    step: ChargeAndRelease,
-    releases: Releases,
-) -> None:
+def _round(tally: Tally, chance: random.Random, processes: int, work: Callable[..., None]) -> None:
+    """Kill some of the processes that work, and replace them, until all have come to an end."""
+
     def start() -> multiprocessing.process.BaseProcess:
-        public = (accountant, log, chance.random(), step, releases)
-        worker = FORK.Process(target=_work, args=public)
+        worker = FORK.Process(target=work, args=(chance.random(),))
         worker.start()
         return worker
 
@@ -149,16 +139,14 @@ def _round(
     tally.worker_failures += sum(worker.exitcode != 0 for worker in workers)
 
 
-def _work(
-    accountant: BudgetAccountant, log: Path, seed: float, step: ChargeAndRelease, releases: Releases
-) -> None:
+def _work(accountant: Any, log: Path, step: ChargeAndRelease, asked: Releases, seed: float) -> None:
     chance = random.Random(seed)
     with log.open("ab", buffering=0) as file:
-        for cost in iter(lambda: chance.choice(releases.charges), None):
+        for cost in iter(lambda: chance.choice(asked.charges), None):
             try:
                 step(accountant, cost, uuid.uuid4().hex, file.fileno())
             except BudgetError:
-                if cost == releases.charges[0]:
+                if cost == asked.charges[0]:
                     return
 
 
@@ -184,8 +172,6 @@ def run(scale: float) -> Iterator[Row]:
         found = f"{tally.kills:,} kills, {tally.charges:,} charges"
         what = f"{name}: 8 processes, SIGKILL at random instants"
         yield Row(what, found, "", tally.sound)
-        for field in ("uncharged_releases", "overspent_rounds", "underspent_rounds"):
+        for field in WRONG:
             count = getattr(tally, field)
             yield Row(f"{name}: {field.replace('_', ' ')}", f"{count}", "0", count == 0)
-        failed = tally.worker_failures
-        yield Row(f"{name}: worker failures", f"{failed}", "0", failed == 0)
