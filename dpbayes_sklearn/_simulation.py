@@ -21,7 +21,7 @@ from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.logistic.blocks import even_nodes
 from dpbayes_sklearn.logistic.posterior import LogisticPosterior, answer_by_row
-from dpbayes_sklearn.logistic.records import LabelledRecords
+from dpbayes_sklearn.logistic.record_sums import LabelledRecords
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy.budget import Budget

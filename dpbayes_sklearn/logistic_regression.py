@@ -42,7 +42,7 @@ from dpbayes_sklearn.logistic.posterior import (
     spread_by_code,
     values_by_code,
 )
-from dpbayes_sklearn.logistic.records import LabelledRecords, check_two_classes
+from dpbayes_sklearn.logistic.record_sums import LabelledRecords, check_two_classes
 from dpbayes_sklearn.logistic.release import (
     FEW_RECORDS,
     LogisticPlan,

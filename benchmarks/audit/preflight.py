@@ -32,8 +32,8 @@ from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.categories.counts import ReleasedSimplex, SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.columns.plans import ChoicePlan, choice_weights
+from dpbayes_sklearn.counts.count_lattice import log_lattice_weight, log_row_weight
 from dpbayes_sklearn.counts.dependence import TreeChoice
-from dpbayes_sklearn.counts.lattice import log_lattice_weight, log_row_weight
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest

@@ -27,7 +27,7 @@ from dpbayes_sklearn.audit.recording import ModeSearch, Recording, lost, planted
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.mode import perturbed_mode, plan_mode
-from dpbayes_sklearn.logistic.records import CodedRecords, LabelledRecords, MappedRecords
+from dpbayes_sklearn.logistic.record_sums import CodedRecords, LabelledRecords, MappedRecords
 from dpbayes_sklearn.logistic.release import CurvaturePlan, LogisticDrawPlan, LookPlan, largest_norm
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import Noise

@@ -19,7 +19,7 @@ from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.counts.temperature import LabelledCounts
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
-from dpbayes_sklearn.logistic.records import LabelledRecords, on_lattice
+from dpbayes_sklearn.logistic.record_sums import LabelledRecords, on_lattice
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression import location
 from dpbayes_sklearn.regression.design import WHOLE_WINDOW

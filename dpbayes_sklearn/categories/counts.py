@@ -49,7 +49,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.counts.lattice import log_lattice_weight, log_row_weight
+from dpbayes_sklearn.counts.count_lattice import log_lattice_weight, log_row_weight
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, Marginal, NoiseLaw, ZeroSum
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit

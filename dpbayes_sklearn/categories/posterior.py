@@ -26,7 +26,7 @@ from scipy.stats import beta as beta_law
 from dpbayes_sklearn._presenting import ToArviz
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.categories.counts import ReleasedSimplex, ShareMoments, counts_given
-from dpbayes_sklearn.counts.lattice import log_lattice_weight
+from dpbayes_sklearn.counts.count_lattice import log_lattice_weight
 
 Distance: TypeAlias = Callable[[npt.ArrayLike, npt.ArrayLike], FloatArray]
 

@@ -10,7 +10,7 @@ by ranges that add up to at most the level's sensitivity. *Claim*: the release i
 :math:`\eta = (\varepsilon_l - r)/\Delta_l` a level loses at most :math:`\varepsilon_l`, r being
 what rounding can add; levels and columns compose. (McSherry and Talwar 2007; Smith 2011; the
 recursion is that of Kaplan, Schnapp and Stemmer 2022.) Every quantile is a point of a public
-lattice, with integer weights: see :mod:`dpbayes_sklearn.columns.lattice`.
+lattice, with integer weights: see :mod:`dpbayes_sklearn.columns.ranks`.
 
 **Common texts.** *Precondition*: a replaced record takes one from the count of a text in each of d
 columns and adds one to another. *Claim*: publishing the texts whose count plus noise is above the
@@ -46,8 +46,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import IntArray
-from dpbayes_sklearn.columns.lattice import ROUNDING, RankLaw, Ranks, key_at
 from dpbayes_sklearn.columns.quantiles import Answers, Level, QuantileQuestions, SortedColumns
+from dpbayes_sklearn.columns.ranks import ROUNDING, RankLaw, Ranks, key_at
 from dpbayes_sklearn.counts.dependence import LARGEST_SCORE, Choices, Scored
 from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.noise import Noise

@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.columns.lattice import (
+from dpbayes_sklearn.columns.ranks import (
     LARGEST_NUMBER,
     Even,
     Lattice,

@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.counts.lattice import (
+from dpbayes_sklearn.counts.count_lattice import (
     CountLattice,
     CountTable,
     log_lattice_weight,

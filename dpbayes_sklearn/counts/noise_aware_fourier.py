@@ -31,6 +31,7 @@ import numpy as np
 from scipy import sparse
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.counts.count_lattice import CountLattice, log_lattice_weight, log_row_weight
 from dpbayes_sklearn.counts.fourier import (
     Blocks,
     ReleasedCharacters,
@@ -38,7 +39,6 @@ from dpbayes_sklearn.counts.fourier import (
     coefficient_tables,
     sum_count,
 )
-from dpbayes_sklearn.counts.lattice import CountLattice, log_lattice_weight, log_row_weight
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.noise_aware import dirichlet_draws
 from dpbayes_sklearn.counts.posterior import NetworkPosterior

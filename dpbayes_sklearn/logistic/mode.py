@@ -55,7 +55,7 @@ from scipy.linalg import cho_factor, cho_solve
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.records import blas_for
 from dpbayes_sklearn.logistic.blocks import Blocks
-from dpbayes_sklearn.logistic.records import (
+from dpbayes_sklearn.logistic.record_sums import (
     LATTICE,
     MappedRecords,
     on_lattice,

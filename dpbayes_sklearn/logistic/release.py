@@ -66,7 +66,7 @@ from dpbayes_sklearn.logistic.mode import (
     records_per_parameter,
 )
 from dpbayes_sklearn.logistic.posterior import LogisticPosterior
-from dpbayes_sklearn.logistic.records import (
+from dpbayes_sklearn.logistic.record_sums import (
     MOST_RECORDS,
     CodedRecords,
     LabelledRecords,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpbayes_sklearn.columns.lattice import (
+from dpbayes_sklearn.columns.ranks import (
     LARGEST_NUMBER,
     Even,
     Magnitudes,

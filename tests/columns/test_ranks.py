@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.columns.lattice import ROUNDING, Even, Ranks, change_range, decay
+from dpbayes_sklearn.columns.ranks import ROUNDING, Even, Ranks, change_range, decay
 
 STEP = 2.0**-32
 KEYS = (0, 2, 3, 7)

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gammaln
 
-from dpbayes_sklearn.counts.lattice import log_dirichlet_weight, log_lattice_weight, log_row_weight
+from dpbayes_sklearn.counts.count_lattice import (
+    log_dirichlet_weight,
+    log_lattice_weight,
+    log_row_weight,
+)
 
 
 @pytest.mark.parametrize("alpha", [1e-4, 0.5, 1.0, 3.0, 250.0])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
 
+from dpbayes_sklearn.counts.count_lattice import CountLattice
 from dpbayes_sklearn.counts.dirichlet import DirichletPosterior, DirichletPrior
 from dpbayes_sklearn.counts.fourier import (
     CharacterSums,
@@ -19,7 +20,6 @@ from dpbayes_sklearn.counts.fourier import (
     sum_count,
     tables_from_characters,
 )
-from dpbayes_sklearn.counts.lattice import CountLattice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.noise_aware_fourier import (
     BooleanCharacters,

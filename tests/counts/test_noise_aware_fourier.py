@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
+from dpbayes_sklearn.counts.count_lattice import CountLattice
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.fourier import CharacterSums, ReleasedCharacters, closure
-from dpbayes_sklearn.counts.lattice import CountLattice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.noise_aware_fourier import BooleanCharacters, NoiseAwareCharacters
 from dpbayes_sklearn.counts.tables import CountTables

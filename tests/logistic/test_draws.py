@@ -15,7 +15,7 @@ from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.mode import exact_mode, plan_mode
-from dpbayes_sklearn.logistic.records import LabelledRecords
+from dpbayes_sklearn.logistic.record_sums import LabelledRecords
 from dpbayes_sklearn.logistic.release import LogisticDrawPlan, score_of_records
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit

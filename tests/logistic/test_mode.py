@@ -18,7 +18,7 @@ from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic import mode as module
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.mode import LogisticLoss, perturbed_mode, plan_mode
-from dpbayes_sklearn.logistic.records import LabelledRecords, MappedRecords
+from dpbayes_sklearn.logistic.record_sums import LabelledRecords, MappedRecords
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval

@@ -55,7 +55,7 @@ FAULTS.rows(COLUMNS, {
     "Every column takes the whole budget of the fit":
         at(f"{QUANTILES}.QuantileQuestions.n_columns", 1, EPSILON_12),
     "A quantile is weighted as if ranks were twice as far apart":
-        at("columns.lattice.decay", lambda real, exponent: real(2 * exponent), EPSILON_12),
+        at("columns.ranks.decay", lambda real, exponent: real(2 * exponent), EPSILON_12),
     "Every choice of a column takes the whole budget":
         at("columns.plans.choice_weights", lambda real, scores, far, e: real(scores, far, 2 * e),
            "k=2"),
@@ -189,7 +189,7 @@ def _(real, self, column, choose):
     return low, *BinEdges(self.n_bins, (low, high)).ask(column, choose), high
 
 
-@FAULTS.row(COLUMNS, "columns.lattice.Ranks.law", EPSILON_12)
+@FAULTS.row(COLUMNS, "columns.ranks.Ranks.law", EPSILON_12)
 def _(real, self, rate):
     """The lattice of a quantile begins at the smallest record."""
     return tuple(

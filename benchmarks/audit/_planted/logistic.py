@@ -39,7 +39,7 @@ FAULTS.rows("parts", {
         at("logistic.release.LookPlan.of",
            lambda real, *args: real(*args[:-2], 2 * args[-2], args[-1]), RECORD),
     "Records are not scaled to the limit of the curvature's noise":
-        at("logistic.records.MappedRecords.products",
+        at("logistic.record_sums.MappedRecords.products",
            lambda real, self, c, basis, a, limit, grid: real(self, c, basis, a, 1e9, grid),
            "logistic, smooth, record"),
     "The score of a logistic draw is said to have a quarter of its range":

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from benchmarks.audit._planted._fault import Faults, at, returns, uncached
-from dpbayes_sklearn.counts.lattice import log_dirichlet_weight
+from dpbayes_sklearn.counts.count_lattice import log_dirichlet_weight
 from dpbayes_sklearn.metrics.statistics import SCORE_STEPS
 from dpbayes_sklearn.noise.discrete_laplace import integer_allowance
 from dpbayes_sklearn.privacy.budget import RECORD
@@ -18,7 +18,7 @@ from dpbayes_sklearn.privacy.budget import RECORD
 FAULTS = Faults("publishing")
 METRICS, SUMS, PLANS = "evaluations", "enumeration of sums", "plans"
 LAW, LOSS = "metrics.statistics.ScoreSums.law", "sums.release.draw_loss"
-CACHES = ("counts.lattice._shared_mass", "counts.lattice._split_mass")
+CACHES = ("counts.count_lattice._shared_mass", "counts.count_lattice._split_mass")
 
 FAULTS.rows(METRICS, {
     "A replaced record is thought to change one cell of a confusion matrix":
@@ -84,8 +84,8 @@ FAULTS.rows("parts", {
 })  # fmt: skip
 FAULTS.rows(PLANS, {
     "The masses of tiny pseudo-counts are differences of rounding errors":
-        at("counts.lattice._log_mass", lambda _, alpha, x: log_dirichlet_weight(alpha + 1.0, x),
-           "tiny pseudo-counts").also(CACHES, uncached),
+        at("counts.count_lattice._log_mass",
+           lambda _, alpha, x: log_dirichlet_weight(alpha + 1.0, x), "tiny pseudo-counts").also(CACHES, uncached),
     "Memory grows with the noise of counts whose sum is secret":
         at("categories.counts._least_step", returns(1), "memory of wide noise"),
 })  # fmt: skip
@@ -107,7 +107,7 @@ def _log_sharing(_, alpha, index, step):
 
 FAULTS.rows(PLANS, {
     "Weights of huge pseudo-counts overflow":
-        at("counts.lattice._log_sharing", _log_sharing, "weights of pseudo counts")
+        at("counts.count_lattice._log_sharing", _log_sharing, "weights of pseudo counts")
         .also(CACHES, uncached),
 })  # fmt: skip
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.data.records import LocalRecords, Table
-from dpbayes_sklearn.logistic import records as module
+from dpbayes_sklearn.logistic import record_sums as module
 from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS, Blocks, even_nodes
-from dpbayes_sklearn.logistic.records import (
+from dpbayes_sklearn.logistic.record_sums import (
     LabelledRecords,
     check_two_classes,
     on_lattice,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.counts.lattice import CountLattice, CountTable
+from dpbayes_sklearn.counts.count_lattice import CountLattice, CountTable
 from dpbayes_sklearn.counts.noise_aware import NoisyStar
 from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
 
