@@ -85,7 +85,8 @@ FAULTS.rows("parts", {
 FAULTS.rows(PLANS, {
     "The masses of tiny pseudo-counts are differences of rounding errors":
         at("counts.count_lattice._log_mass",
-           lambda _, alpha, x: log_dirichlet_weight(alpha + 1.0, x), "tiny pseudo-counts").also(CACHES, uncached),
+           lambda _, alpha, x: log_dirichlet_weight(alpha + 1.0, x), "tiny pseudo-counts")
+        .also(CACHES, uncached),
     "Memory grows with the noise of counts whose sum is secret":
         at("categories.counts._least_step", returns(1), "memory of wide noise"),
 })  # fmt: skip
