@@ -22,7 +22,7 @@ from dpbayes_sklearn import release
 from dpbayes_sklearn.audit._shifts import Shift, shifts
 from dpbayes_sklearn.audit.fuzzing import heard
 from dpbayes_sklearn.audit.recording import planted
-from dpbayes_sklearn.base import remarks
+from dpbayes_sklearn.base.remarks import Told
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.noise.integers import Positions
@@ -213,7 +213,7 @@ def _fit(estimator: Any, data: tuple[Any, ...], answer: Answer, freeze: Frozen) 
     ledger = ledger if isinstance(ledger, BudgetAccountant) else None
     before = ledger._ledger.spent().epsilon if ledger else Fraction(0)
     fit.charged = None if ledger is None else []
-    unsaid = ((remarks.Told, "noisy", False), (remarks.Told, "few_records", False))
+    unsaid = ((Told, "noisy", False), (Told, "few_records", False))
     with (
         heard() as (caught, logged),
         planted(*unsaid, (guarantee, "_warned", False)),  # what is said once in a process

@@ -1,13 +1,13 @@
 """Displays in scikit-learn's manner: scores, released posteriors, reliability and coverage."""
 
-from dpbayes_sklearn.display.calibration import (
+from dpbayes_sklearn.display.posterior import ForestDisplay, PosteriorDisplay
+from dpbayes_sklearn.display.predictions import (
+    ContributionDisplay,
     CoverageDisplay,
     ReliabilityDisplay,
     coverage_curve,
     reliability_curve,
 )
-from dpbayes_sklearn.display.contributions import ContributionDisplay, ForestDisplay
-from dpbayes_sklearn.display.posterior import PosteriorDisplay
 from dpbayes_sklearn.display.utility import (
     PrivacyUtilityCurve,
     PrivacyUtilityDisplay,
