@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.schema.schema import read_fields, refuse
+from dpbayes_sklearn.schema.declared import read_fields, refuse
 
 # How a fraction is written: its length is limited before it is computed with.
 _FRACTION = re.compile(r"-?[0-9]{1,400}/[1-9][0-9]{0,400}", re.ASCII)

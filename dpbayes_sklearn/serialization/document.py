@@ -23,7 +23,7 @@ from dpbayes_sklearn.counts.network import LearnedParents
 from dpbayes_sklearn.mechanisms import Mechanism, mechanism_class
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval, Schema
-from dpbayes_sklearn.schema.schema import NotTheForm, read_fields, refuse, refuse_same_hash
+from dpbayes_sklearn.schema.declared import NotTheForm, read_fields, refuse, refuse_same_hash
 from dpbayes_sklearn.serialization.codecs import (
     TEXT,
     Codec,

@@ -28,7 +28,7 @@ from dpbayes_sklearn.regression.mode import CoefficientDraws
 from dpbayes_sklearn.regression.posterior import GaussianPosterior
 from dpbayes_sklearn.regression.slopes import Slopes
 from dpbayes_sklearn.schema import Categories, Interval, Schema
-from dpbayes_sklearn.schema.schema import read_categories, read_interval, refuse
+from dpbayes_sklearn.schema.declared import read_categories, read_interval, refuse
 from dpbayes_sklearn.serialization.codecs import (
     BOOLEAN,
     FLOATS,

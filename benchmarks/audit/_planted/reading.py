@@ -234,7 +234,7 @@ FAULTS.rows(CONSOLE, {
     "A schema that JSON cannot hold is charged":
         at("__main__.read_schema", _unchecked_schema, "schemas that no model has"),
     "Tables of any number of bins are made before they are refused":
-        at(("schema.domains.MOST_BINS", "schema.schema.MOST_BINS"), 2**40, "many bins"),
+        at(("schema.domains.MOST_BINS", "schema.declared.MOST_BINS"), 2**40, "many bins"),
     "Empty lines at the end of a file are no records":
         at("command_line.files._records", lambda real, text, *rest: real(text.rstrip("\n"), *rest),
            "empty lines"),
