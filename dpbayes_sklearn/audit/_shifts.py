@@ -18,7 +18,7 @@ from dpbayes_sklearn.counts.dependence import ColumnScores, EdgeScores
 from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.counts.temperature import LabelledCounts
-from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
+from dpbayes_sklearn.logistic.blocks import even_nodes
 from dpbayes_sklearn.logistic.record_sums import LabelledRecords, on_lattice
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression import location
@@ -63,17 +63,13 @@ def _counts(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
         return broken
     mine, theirs = CharacterSums.of(one), CharacterSums.of(other)
     blocks = mine.blocks.values(), theirs.blocks.values()
+    farthest = [0, *(np.abs(a - b).max() for a, b in zip(*blocks, strict=True))]
     return [
         _between("counts", one.tables, other.tables, one.sensitivity(unit)),
         _between("character sums", blocks[0], blocks[1], mine.sensitivity(unit)),
-        Shift("largest character sum", _largest(*blocks), mine.sup_sensitivity(unit)),
+        Shift("largest character sum", float(max(farthest)), mine.sup_sensitivity(unit)),
         *(_rows(one, other, unit) if one.network.is_star else []),
     ]
-
-
-def _largest(one: Iterable[Any], other: Iterable[Any]) -> float:
-    """Return the sup norm of the difference."""
-    return float(max((np.abs(a - b).max() for a, b in zip(one, other, strict=True)), default=0))
 
 
 def _rows(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
@@ -83,11 +79,6 @@ def _rows(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     each = [np.abs(classes), *(np.abs(table).sum(axis=-1) for table in tables)]
     moved = float(np.max(each, axis=0).sum()) if agree else math.inf
     return [Shift("largest rows of counts", moved, one.class_row_sensitivity(unit))]
-
-
-def _size(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
-    """Return by how much the numbers of records differ."""
-    return [Shift("number of records", float(abs(one.n - other.n)), float(one.sensitivity(unit)))]
 
 
 def _sums(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
@@ -173,19 +164,12 @@ def _texts(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     facts = [(_known_n(t, unit), t.n_columns) for t in (one, other)]
     if broken := _public("texts", *facts):
         return broken
-    each = [_moves(a, b) for a, b in zip(one.columns, other.columns, strict=True)]
+    pairs = zip(one.columns, other.columns, strict=True)
+    each = [[0, *(abs(a[text] - b[text]) for text in {*a, *b})] for a, b in pairs]
     return [
         *(Shift("counts of texts", float(sum(moves)), float(unit.n_changed)) for moves in each),
         *(Shift("a count of texts", float(max(m)), float(unit.max_records)) for m in each),
     ]
-
-
-def _moves(one: Counter[str], other: Counter[str]) -> list[int]:
-    return [0, *(abs(one[text] - other[text]) for text in {*one, *other})]
-
-
-def _contents(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
-    return [*_columns(one.numbers, other.numbers, unit), *_texts(one.texts, other.texts, unit)]
 
 
 def _as_matrix(matrix: GramMatrix, shift: IntArray, grid: int) -> Shift:
@@ -203,7 +187,8 @@ def _labelled(one: LabelledRecords, other: LabelledRecords, unit: PrivacyUnit) -
     blocks = one.blocks
     found = _public("records", one.structure, other.structure)
     sides = [side.read() for side in (one, other)]
-    counts = [np.split(side.histograms(), np.cumsum(_bins(blocks))[:-1]) for side in sides]
+    bins = np.cumsum([domain.n_values for domain in blocks.histograms])
+    counts = [np.split(side.histograms(), bins[:-1]) for side in sides]
     moved = max((float(np.abs(a - b).sum()) for a, b in zip(*counts, strict=True)), default=0.0)
     if blocks.numbers:
         found.append(Shift("histograms of numbers", moved, unit.n_changed))
@@ -218,10 +203,6 @@ def _labelled(one: LabelledRecords, other: LabelledRecords, unit: PrivacyUnit) -
     return found
 
 
-def _bins(blocks: Blocks) -> list[int]:
-    return [domain.n_values for domain in blocks.histograms]
-
-
 _BY_TYPE: list[tuple[type, Callable[[Any, Any, PrivacyUnit], list[Shift]]]] = [
     (CountTables, _counts),
     (LabelledCounts, lambda one, other, unit: _counts(one.counts, other.counts, unit)),
@@ -231,8 +212,19 @@ _BY_TYPE: list[tuple[type, Callable[[Any, Any, PrivacyUnit], list[Shift]]]] = [
     (ColumnScores, _scores),
     (EdgeScores, _scores),
     (TextCounts, _texts),
-    (FrameContents, _contents),
-    (RecordCount, _size),
+    (
+        FrameContents,
+        lambda one, other, unit: [
+            *_columns(one.numbers, other.numbers, unit),
+            *_texts(one.texts, other.texts, unit),
+        ],
+    ),
+    (
+        RecordCount,
+        lambda one, other, unit: [
+            Shift("number of records", abs(one.n - other.n), float(one.sensitivity(unit)))
+        ],
+    ),
     (BoundedSums, _sums),
     (LabelledRecords, _labelled),
 ]
