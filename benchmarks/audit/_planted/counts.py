@@ -37,6 +37,14 @@ FAULTS.rows(COUNTS, {
         at("counts.fourier.l1_sensitivity", lambda real, *a: real(*a) // 2, "fourier, Network"),
     "Replacing a record is thought to move counts of categories by one in all":
         at("categories.counts.SimplexCounts.sensitivity", returns(1), "geometric"),
+    "The exponential mechanism is scaled by the local sensitivity and not calibrated":
+        at("categories.plans._law", lambda _, mechanism, each, budget: ScoredCandidates(
+               each, each.local_sensitivity(), float(budget.epsilon) / 2, "hellinger"
+           ), "exponential"),
+    "Weights of the draws are rounded to eight bits":
+        at("counts.splits.integer_weights", lambda real, logs: np.rint(
+               255 * (w := real(logs).astype(float)) / w.max(axis=-1, keepdims=True)
+           ).astype(np.uint64), "MAP(n_points"),
     "Any number of draws is made for the price of one":
         at("counts.dirichlet.sampler_law",
            lambda real, m, *args: real(Sampler(1, n_points=m.n_points), *args), "n_samples=2"),
@@ -91,6 +99,11 @@ FAULTS.rows(PARTS, {
     "The zCDP of the choice of a temperature is left out":
         at("counts.plans._followed_by", lambda real, c, e: real(c, e)._replace(rho=c.rho),
            "counts, gaussian, record"),
+    "Tables take all of epsilon, and the temperature its share besides":
+        at("counts.plans.plan", lambda real, *public: (
+               plan if (plan := real(*public)) is plan.tables
+               else replace(plan, tables=tables_plan(*public))
+           ), "counts, laplace, record"),
     "The temperature is chosen with twice its share":
         at("counts.plans.tempering_weights", lambda real, lo, e, unit: real(lo, 2 * e, unit),
            "counts, laplace, record"),
@@ -147,20 +160,6 @@ def _(real, self, statistics, noise):
     return real(self, statistics, noise)
 
 
-@FAULTS.row(COUNTS, "categories.plans._law", "exponential")
-def _(_, mechanism, candidates, budget):
-    """The exponential mechanism is scaled by the local sensitivity and not calibrated."""
-    half = float(budget.epsilon) / 2
-    return ScoredCandidates(candidates, candidates.local_sensitivity(), half, "hellinger")
-
-
-@FAULTS.row(COUNTS, "counts.splits.integer_weights", "MAP(n_points")
-def _(real, log_weights):
-    """Weights of the draws are rounded to eight bits."""
-    weights = real(log_weights).astype(float)
-    return np.rint(255 * weights / weights.max(axis=-1, keepdims=True)).astype(np.uint64)
-
-
 @FAULTS.row(GAUSSIAN, SHIFTS)
 def _(real, self, unit):
     """The class table is left out of the L2 sensitivity."""
@@ -182,13 +181,6 @@ def _(real, *public):
     """A learned temperature is paid neither by epsilon nor by rho."""
     made, tables = real(*public), tables_plan(*public)
     return tables if made is made.tables else replace(made, tables=tables, cost=tables.cost)
-
-
-@FAULTS.row(PARTS, "counts.plans.plan", "counts, laplace, record")
-def _(real, *public):
-    """Tables take all of epsilon, and the temperature its share besides."""
-    made = real(*public)
-    return made if made is made.tables else replace(made, tables=tables_plan(*public))
 
 
 @FAULTS.row("draws added up", "counts.plans.plan", "a delta of tables")

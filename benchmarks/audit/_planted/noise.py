@@ -40,6 +40,12 @@ FAULTS.rows(COUNTS, {
     "Noise that should cancel over all counts leaves the last one exact":
         at("noise.joint.zero_sum_laplace",
            lambda real, *args: real(*args) * (np.arange(args[1]) < args[1] - 1), "geometric"),
+    "The class table's scale is multiplied by its weight, not divided":
+        at("counts.tables.CountTables._independent_noise",
+           lambda real, self, unit, epsilon, weight: replace(
+               law := real(self, unit, epsilon, weight),
+               scales=(*law.scales[:-1], law.scales[-1] * weight**2),
+           )),
     "Independent noise tells half of its privacy loss":
         at("noise.DiscreteLaplace.privacy_loss", times(HALF)),
     "Noise of the sup norm tells the loss of the mean of its entries":
@@ -64,6 +70,10 @@ FAULTS.rows(LAWS, {
     "Radii of a box are taken as proposed, whatever their coins say":
         at("noise.joint._radii", lambda _, sides, scale, count, source: np.sum(
                one_sided_laplace(scale, count * len(sides), source).reshape(count, -1), axis=1
+           )),
+    "Rejected words are taken after all, so that a die favours some of its faces":
+        at("noise.integers.words_below", lambda _, limit, size, source, word: (
+               np.frombuffer(source(size * np.dtype(word).itemsize), word) % np.asarray(limit, word)
            )),
     "Noise that cancels is accepted whatever its last part is":
         at("noise.joint._coins", lambda _, size, *rest: np.ones(size.size, bool)),
@@ -116,13 +126,6 @@ def _(_, size, source):
     for turn in range(2):
         drawn += bernoulli_exp(np.ones(size, np.uint16), 1, source, first=2) & (drawn == turn)
     return drawn
-
-
-@FAULTS.row(LAWS, "noise.integers.words_below")
-def _(_, limit, size, source, word):
-    """Rejected words are taken after all, so that a die favours some of its faces."""
-    drawn = np.frombuffer(source(size * np.dtype(word).itemsize), dtype=word)
-    return drawn % np.asarray(limit, dtype=word)
 
 
 @FAULTS.row(LAWS, "counts.plans.ReleasedCounts")
@@ -178,13 +181,6 @@ def _(real, tables, law, source):
             table[state] += row
         steps[-1][state] += total
     return tuple(table / law.grid for table in steps)
-
-
-@FAULTS.row(COUNTS, "counts.tables.CountTables._independent_noise")
-def _(real, self, unit, epsilon, weight):
-    """The class table's scale is multiplied by its weight, not divided."""
-    law = real(self, unit, epsilon, weight)
-    return replace(law, scales=(*law.scales[:-1], law.scales[-1] * weight**2))
 
 
 @FAULTS.row(COUNTS, ADD)

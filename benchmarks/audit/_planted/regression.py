@@ -89,6 +89,11 @@ FAULTS.rows("replay of estimators", {
         at("regression.location.distance_block", changed(l1_sensitivity=half),
            "BayesianLinearRegression, gaussian"),
 })  # fmt: skip
+FAULTS.rows("replay of units", {
+    "Residuals are divided by the exact number of records":
+        at("regression.moments.Moments.squared_residuals",
+           lambda real, self, *args: real(replace(self, size=None), *args), "BayesianLinear"),
+})  # fmt: skip
 FAULTS.rows(GAUSSIAN, {
     "Products of a regression have 5 % less noise":
         at(GAUSSIAN_GRAM, changed(bound=lambda bound: bound * Fraction(361, 400)), "slope"),
@@ -134,6 +139,10 @@ FAULTS.rows(PARTS, {
         at("regression.record_sums.clipped_excess", times(4), "two stages"),
     "The share of weighted residuals is free":
         at(f"{SHARES}.of", _with_share_of("uneven"), "two stages"),
+    "Weighted residuals are not clipped at the reach of the model":
+        at("regression.moments.Moments.weighted_residuals", lambda real, self, model, grid: (
+               16 * real(self, model._replace(reach=model.reach * 4), grid)
+           ), "two stages"),
     "Weighted residuals count twice":
         at("regression.record_sums.weighted_residuals", times(2), "two stages"),
     "A record is thought to change half of the weighted residuals":
@@ -278,12 +287,6 @@ def _(real, self, model, grid):
     return 16 * total, rows
 
 
-@FAULTS.row(PARTS, "regression.moments.Moments.weighted_residuals", "two stages")
-def _(real, self, model, grid):
-    """Weighted residuals are not clipped at the reach of the model."""
-    return 16 * real(self, model._replace(reach=model.reach * 4), grid)
-
-
 @FAULTS.row(MOMENTS, "regression.location.NoisyLocation.means")
 def _(real, self, sums, block, epsilon):
     """Where to clip the target is read from the exact sums instead of the noisy ones."""
@@ -300,12 +303,6 @@ def _(real, self, sums, block, epsilon):
     """The window of the target is shifted by what its exact sums are."""
     noisy, errors = real(self, sums, block, epsilon)
     return noisy + 1e-6 * (int(sums.sum()) % 97), errors
-
-
-@FAULTS.row("replay of units", "regression.moments.Moments.squared_residuals", "BayesianLinear")
-def _(real, self, *args):
-    """Residuals are divided by the exact number of records."""
-    return real(replace(self, size=None), *args)
 
 
 @FAULTS.row(GAUSSIAN, GAUSSIAN_GRAM, "slope")
