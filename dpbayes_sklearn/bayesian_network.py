@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from dpbayes_sklearn._compat import HasMethods, Range
-from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn._typing import AnyArray, IntArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.supervised import Declared, SupervisedEstimator
@@ -96,7 +96,7 @@ class PrivateTree(SupervisedEstimator[Schema, TreeChoice, EdgeScores, tuple[Hash
         assert self.schema is not None
         return Declared("schema", self.schema.classes, "classes")
 
-    def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
+    def _target_from_data(self, values: AnyArray) -> Domain:
         return classes_from_data(values)  # never: the schema has the classes
 
     def _public_schema(self, records: Records, n: int) -> tuple[Schema, tuple[str, ...]]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpbayes_sklearn._compat import Range, StrOptions
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.base.spending import DELTA, once
@@ -54,7 +54,7 @@ CategoryCodes = npt.NDArray[np.intp]
 class DeclaredColumn(NamedTuple):
     """Values of one variable, and what the type of their column declares them to be."""
 
-    values: npt.NDArray[Any]
+    values: AnyArray
     kind: Kind
 
     @property
@@ -94,7 +94,7 @@ class PosteriorRelease(
         """Return the prior belief about the probabilities of the categories, in their order."""
 
     @abstractmethod
-    def _codes(self, categories: Categories, values: npt.NDArray[Any]) -> CategoryCodes:
+    def _codes(self, categories: Categories, values: AnyArray) -> CategoryCodes:
         """Return the positions of records among the categories, or refuse them."""
 
     @once
@@ -284,7 +284,7 @@ class BetaBinomial(PosteriorRelease):
     def _belief(self, categories: Categories) -> Dirichlet:
         return Beta(*_pseudo_counts(self.prior, 2))
 
-    def _codes(self, categories: Categories, values: npt.NDArray[Any]) -> CategoryCodes:
+    def _codes(self, categories: Categories, values: AnyArray) -> CategoryCodes:
         return known_codes(categories, values, "BetaBinomial takes records that are 0 or 1")
 
 
@@ -428,7 +428,7 @@ class DirichletMultinomial(PosteriorRelease):
             raise ValueError("DirichletMultinomial needs at least two categories. Got 1 instead.")
         return Dirichlet(_pseudo_counts(self.prior, categories.n_values))
 
-    def _codes(self, categories: Categories, values: npt.NDArray[Any]) -> CategoryCodes:
+    def _codes(self, categories: Categories, values: AnyArray) -> CategoryCodes:
         if isinstance(self.categories, Categories):  # it has a rule for every other value
             return categories.encode(values)
         return known_codes(categories, values, "DirichletMultinomial takes declared categories")

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._compat import Range, StrOptions
+from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
 from dpbayes_sklearn.base.supervised import Declared, SupervisedEstimator
 from dpbayes_sklearn.columns.plans import ChoicePlan
@@ -167,7 +168,7 @@ class PrivateSelectKBest(
             "classes or bounds_y", domain and domain.in_bins(_TARGET_BINS), "values of the target"
         )
 
-    def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
+    def _target_from_data(self, values: AnyArray) -> Domain:
         if values.dtype.kind not in "biuf" or not type_of_target(values).startswith("continuous"):
             return classes_from_data(values)
         numbers = as_numbers(values)

@@ -16,7 +16,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._compat import Range, StrOptions
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.published import (
     Contributions,
@@ -253,7 +253,7 @@ class BayesianLinearRegression(
             raise ValueError("A regression needs the target of its schema to be an Interval.")
         return Declared("bounds_y", bounds, "bounds of the target")
 
-    def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
+    def _target_from_data(self, values: AnyArray) -> Domain:
         target = as_numbers(values)
         assert_all_finite(target, input_name="y")
         return domain_from_data(Table(target[:, None]), 0)
@@ -395,7 +395,7 @@ class BayesianLinearRegression(
         j = column_number(names, feature)
         domain, own = self._design.domains[j], self._columns_of_coordinates == j
         numeric = isinstance(domain, Interval)
-        places: npt.NDArray[Any] = (
+        places: AnyArray = (
             np.linspace(domain.low, domain.high, 101)
             if isinstance(domain, Interval)
             else domain.labels

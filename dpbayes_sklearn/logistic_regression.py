@@ -8,14 +8,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._compat import Range, StrOptions
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.published import (
     Contributions,
@@ -232,7 +231,7 @@ class BayesianLogisticRegression(
     def _target(self) -> Declared:
         return classes_declared(self.classes, self.schema)
 
-    def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
+    def _target_from_data(self, values: AnyArray) -> Domain:
         return classes_from_data(values)
 
     def _blocks(self, public: Schema) -> Blocks:
@@ -290,7 +289,7 @@ class BayesianLogisticRegression(
         """Return the log odds of the second class for every row."""
         return self._of_log_odds(X, np.asarray, np.empty(0))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """Return the more probable class of every row."""
         check_is_fitted(self)
         return self._of_log_odds(X, partial(more_probable, self.classes_), self.classes_[:0])
@@ -305,7 +304,7 @@ class BayesianLogisticRegression(
         """Return the probability of both classes for every row."""
         return self._of_log_odds(X, probabilities, np.empty((0, 2)))
 
-    def _of_log_odds(self, X: Any, of: Any, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _of_log_odds(self, X: Any, of: Any, like: AnyArray) -> AnyArray:
         """Return ``of`` the log odds of all rows; of a dask collection, a lazy dask array."""
         check_is_fitted(self)
         blocks = self._blocks(self.schema_)
@@ -313,7 +312,7 @@ class BayesianLogisticRegression(
 
     def sample_targets(
         self, X: Any, n_draws: int = 100, random_state: int | np.random.RandomState | None = None
-    ) -> npt.NDArray[Any]:
+    ) -> AnyArray:
         """Return classes of the rows of X, drawn from the posterior predictive distribution.
 
         For every draw, parameters are drawn from the released posterior, and then a class for every

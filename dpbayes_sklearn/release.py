@@ -49,8 +49,8 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 
 from dpbayes_sklearn._presenting import card, table, tag
+from dpbayes_sklearn._typing import Positions
 from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, Noise, NoiseLaw
-from dpbayes_sklearn.noise.integers import Positions
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.budget import Budget, Copies, PrivacyUnit, at_least
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Opaque, Placed, StepLaw, shared_laws
 from dpbayes_sklearn.audit._universes import DataSet, Indices, Universe, released, universe_of
 from dpbayes_sklearn.audit.recording import Transcript, planted
@@ -197,7 +197,7 @@ def _run(
     return steps, pickle.dumps(rest), recorder
 
 
-def _taken_apart(thing: Any) -> tuple[list[npt.NDArray[Any]], list[Any]]:
+def _taken_apart(thing: Any) -> tuple[list[AnyArray], list[Any]]:
     """Return all arrays of a released object, and all else that is in it."""
     if isinstance(thing, np.ndarray):
         return [thing], [thing.shape, thing.dtype.str]

@@ -22,9 +22,9 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
+from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.base.estimator import AnyEstimator
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
@@ -45,8 +45,8 @@ class Example(NamedTuple):
 
     name: str
     estimator: AnyEstimator
-    X: npt.NDArray[Any]
-    y: npt.NDArray[Any] | None
+    X: AnyArray
+    y: AnyArray | None
 
 
 def names_of(estimator: type[AnyEstimator]) -> set[str]:
@@ -274,8 +274,8 @@ OBJECTS: tuple[Any, ...] = (
 
 
 def spiked(
-    values: npt.NDArray[Any], odd: tuple[Any, ...], count: int, rng: np.random.Generator
-) -> npt.NDArray[Any]:
+    values: AnyArray, odd: tuple[Any, ...], count: int, rng: np.random.Generator
+) -> AnyArray:
     """Return a copy of an array with some odd values at random places.
 
     >>> spiked(np.zeros((2, 2)), (7.0,), 4, np.random.default_rng(0)).tolist()
@@ -380,7 +380,7 @@ def table_in(name: str, rows: Sequence[Sequence[Any]]) -> Any:
     return frame
 
 
-def framed(name: str, values: npt.NDArray[Any]) -> Any:
+def framed(name: str, values: AnyArray) -> Any:
     """Return an array as a frame or, if it has one dimension, as a series of one of `FRAMES`.
 
     Numbers have the type of numbers there; whatever else an array holds stays an object, which

@@ -17,9 +17,8 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 
 # Objects of these types refer to nothing that could be searched further.
 _ATOMS = (str, bytes, bytearray, Number, np.generic, type, types.ModuleType, type(None))
@@ -175,13 +174,13 @@ def _matcher(secret: Any) -> Callable[[Any], bool]:
     return lambda value: _holds(value, wanted)
 
 
-def _is_value(value: Any, wanted: npt.NDArray[Any]) -> bool:
+def _is_value(value: Any, wanted: AnyArray) -> bool:
     if isinstance(value, np.ndarray):
         return value.dtype.kind == wanted.dtype.kind and bool((value == wanted).any())
     return isinstance(value, (Number, np.generic)) and bool(value == wanted[()])
 
 
-def _holds(value: Any, wanted: npt.NDArray[Any]) -> bool:
+def _holds(value: Any, wanted: AnyArray) -> bool:
     """Tell whether an array, or a list of numbers, has the wanted numbers in a row."""
     if isinstance(value, (list, tuple)):
         with suppress(ValueError, TypeError):  # which tell that it is no array

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import kve
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.audit._steps import Added, Ball, Choice, LogisticMode, Mode, StepLaw
 from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.recording import ModeSearch, Recording, ScoredChoice
@@ -82,13 +82,13 @@ def log_ratios(
 
 
 @singledispatch
-def redrawn(step: Any, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
+def redrawn(step: Any, runs: int, sharper: bool, noise: Noise) -> AnyArray:
     """Draw outcomes of a step, also with half its noise; sums are in steps of the noise's grid."""
     raise TypeError(f"No draws are known for {type(step).__name__}.")
 
 
 @redrawn.register
-def _(step: Added, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
+def _(step: Added, runs: int, sharper: bool, noise: Noise) -> AnyArray:
     parts = np.split(step.centre, np.cumsum(step.law.sizes)[:-1])
     many = [np.broadcast_to(part, (runs, len(part))) for part in parts]
     noisy = noise.add(many, halved(step.law) if sharper else step.law)
@@ -96,20 +96,20 @@ def _(step: Added, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
 
 
 @redrawn.register
-def _(step: Choice, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
+def _(step: Choice, runs: int, sharper: bool, noise: Noise) -> AnyArray:
     own = _squared(step.weights) if sharper else step.weights
     return noise.choose(np.broadcast_to(own, (runs, *own.shape)))
 
 
 @redrawn.register
-def _(step: Ball, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
+def _(step: Ball, runs: int, sharper: bool, noise: Noise) -> AnyArray:
     times = 2 if sharper else 1
     return noise.ball(times * step.precision, times * step.linear, step.radius, runs)
 
 
 @redrawn.register(Mode)
 @redrawn.register(LogisticMode)
-def _(step: Any, runs: int, sharper: bool, noise: Noise) -> npt.NDArray[Any]:
+def _(step: Any, runs: int, sharper: bool, noise: Noise) -> AnyArray:
     gradient_noise = halved(step.plan.gradient_noise) if sharper else step.plan.gradient_noise
     own = replace(step.objective, plan=step.plan._replace(gradient_noise=gradient_noise))
     return np.array([noise.minimum(own) for _ in range(runs)])
@@ -147,17 +147,17 @@ def audit_ratios(
     return bound_from_outcomes(first, second, delta=delta)
 
 
-def _noise_ratio(one: Added, other: Added, outcomes: npt.NDArray[Any]) -> FloatArray:
+def _noise_ratio(one: Added, other: Added, outcomes: AnyArray) -> FloatArray:
     grid = one.law.grid
     return log_ratio(one.law, outcomes - one.centre * grid, (one.centre - other.centre) * grid)
 
 
-def _choice_ratio(one: Choice, other: Choice, outcomes: npt.NDArray[Any]) -> FloatArray:
+def _choice_ratio(one: Choice, other: Choice, outcomes: AnyArray) -> FloatArray:
     ratios = one._log_law - other._log_law
     return np.asarray(ratios[np.arange(len(ratios)), outcomes].sum(axis=1))
 
 
-def _ball_ratio(one: Ball, other: Ball, outcomes: npt.NDArray[Any]) -> FloatArray:
+def _ball_ratio(one: Ball, other: Ball, outcomes: AnyArray) -> FloatArray:
     """Return the difference of the exponents; normalisations shift all ratios alike."""
     curvature, slope = other.precision - one.precision, one.linear - other.linear
     return np.asarray(
@@ -165,7 +165,7 @@ def _ball_ratio(one: Ball, other: Ball, outcomes: npt.NDArray[Any]) -> FloatArra
     )
 
 
-def _mode_ratio(one: Any, other: Any, outcomes: npt.NDArray[Any]) -> FloatArray:
+def _mode_ratio(one: Any, other: Any, outcomes: AnyArray) -> FloatArray:
     """Return the difference of the log densities of the minimum without the noise of the search."""
     return np.asarray(one.log_density(outcomes) - other.log_density(outcomes))
 

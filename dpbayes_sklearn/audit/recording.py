@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.audit._steps import (
     Added,
     Ball,
@@ -346,7 +346,7 @@ class _Recorder(Noise):
     def _answer(self, step: StepLaw, draw: Callable[[], Any]) -> Any:
         return self._log.answer(step, draw, self, self._start)
 
-    def add(self, arrays: Sequence[IntArray], law: NoiseLaw) -> tuple[npt.NDArray[Any], ...]:
+    def add(self, arrays: Sequence[IntArray], law: NoiseLaw) -> tuple[AnyArray, ...]:
         """Note what noise is added to."""
         if self._inside is not None:
             noisy = super().add(arrays, law)
@@ -421,7 +421,7 @@ class _Ended:
             objective.step,
         )
 
-    def minimum(self, *noise: npt.NDArray[Any]) -> FloatArray:
+    def minimum(self, *noise: AnyArray) -> FloatArray:
         """Search."""
         self.found = self._objective.minimum(*noise)
         return self.found

@@ -14,11 +14,10 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from joblib import Parallel, delayed
 
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.audit._universes import released as plan_release
 from dpbayes_sklearn.audit.leaks import numbers
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
@@ -201,5 +200,5 @@ def _(released: DrawsPosterior, runs: int) -> FloatArray:
     return _side_by_side((np.moveaxis(draws, 0, -1) for draws in released.draws), runs)
 
 
-def _side_by_side(parts: Iterable[npt.NDArray[Any]], runs: int) -> FloatArray:
+def _side_by_side(parts: Iterable[AnyArray], runs: int) -> FloatArray:
     return np.hstack([np.reshape(part, (runs, -1)) for part in parts]).astype(float)

@@ -19,13 +19,13 @@ import numpy as np
 from sklearn.base import clone
 
 from dpbayes_sklearn import release
+from dpbayes_sklearn._typing import Positions
 from dpbayes_sklearn.audit._shifts import Shift, shifts
 from dpbayes_sklearn.audit.fuzzing import heard
 from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.base.remarks import Told
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.noise import Noise, made_by
-from dpbayes_sklearn.noise.integers import Positions
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, guarantee
 from dpbayes_sklearn.privacy.budget import Copies, PrivacyUnit
 from dpbayes_sklearn.privacy.ledger import Ledger

@@ -12,14 +12,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._compat import Range, StrOptions, _fit_context
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
 from dpbayes_sklearn.base.published import draws_generator
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_if_noisy, hint_at_absent_classes
@@ -233,7 +232,7 @@ class DiscreteClassifier(
     def _target(self) -> Declared:
         return classes_declared(self.classes, self.schema)
 
-    def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
+    def _target_from_data(self, values: AnyArray) -> Domain:
         return classes_from_data(values)
 
     def _settle(
@@ -304,15 +303,15 @@ class DiscreteClassifier(
         return self._attach_batches(public, posterior, batches)
 
     def _of_joint(
-        self, X: Any, of: RowFunction, like: npt.NDArray[Any], *, tempered: bool = True
-    ) -> npt.NDArray[Any]:
+        self, X: Any, of: RowFunction, like: AnyArray, *, tempered: bool = True
+    ) -> AnyArray:
         """Return ``of`` log p(x, c) for all rows; of a dask collection, a lazy dask array."""
         check_is_fitted(self)
         posterior = self.posterior_ if tempered else self.posterior_.untempered
         encoder = Encoder([*self.schema_.columns.values()])
         return self._by_row(X, partial(answer_by_row, posterior, encoder, of, like), like)
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """Return the most probable class of every row."""
         check_is_fitted(self)
         return self._of_joint(X, partial(most_probable, self.classes_), self.classes_[:0])
@@ -342,7 +341,7 @@ class DiscreteClassifier(
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
-    ) -> tuple[Any, npt.NDArray[Any]]:
+    ) -> tuple[Any, AnyArray]:
         """Return synthetic records ``(X, y)`` from the released posterior, at no further cost.
 
         One set of tables is drawn from the posterior, and all records from these tables. Binned
@@ -368,7 +367,7 @@ class DiscreteClassifier(
 
     def sample_targets(
         self, X: Any, n_draws: int = 100, random_state: int | np.random.RandomState | None = None
-    ) -> npt.NDArray[Any]:
+    ) -> AnyArray:
         """Return classes of the rows of X, drawn from the posterior predictive distribution.
 
         For every draw, tables are drawn from the released posterior, and then a class for every
@@ -388,7 +387,7 @@ class DiscreteClassifier(
             drawn[k] = (shares[:, :-1] < rng.random((len(codes), 1))).sum(axis=1)
         return np.asarray(self.classes_[drawn])
 
-    def _codes_of(self, X: Any) -> npt.NDArray[Any]:
+    def _codes_of(self, X: Any) -> AnyArray:
         """Return the code of every cell, of records in memory."""
         encoder = Encoder([*self.schema_.columns.values()])
         parts = [
@@ -450,7 +449,7 @@ def _pandas() -> Any:
     return pandas
 
 
-def _as_dates(seconds: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _as_dates(seconds: AnyArray) -> AnyArray:
     """Return dates for numbers of seconds since 1970; NaN is no date."""
     known = np.isfinite(seconds) & (np.abs(seconds) < 1e11)
     dates = np.where(known, seconds, 0.0).astype("int64").astype("datetime64[s]")

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbayes_sklearn._compat import _fit_context
 from dpbayes_sklearn._presenting import remark
+from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.base.estimator import (
     FitInput,
     PosteriorT,
@@ -104,7 +104,7 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
         """The parameter that declares the domain of the target; its value is a domain."""
 
     @abstractmethod
-    def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
+    def _target_from_data(self, values: AnyArray) -> Domain:
         """Read the domain of the target from the data: a leak, which was announced."""
 
     def _settle(
@@ -177,9 +177,7 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
         part = self._declared_part(rows, reset=False)
         return read_table(self, part, reset=False, declared=self._declares_columns)
 
-    def _by_row(
-        self, X: Any, answer: Callable[[Table], npt.NDArray[Any]], like: npt.NDArray[Any]
-    ) -> npt.NDArray[Any]:
+    def _by_row(self, X: Any, answer: Callable[[Table], AnyArray], like: AnyArray) -> AnyArray:
         """Return the answer for every row; of a dask collection, a lazy dask array."""
         table = self._read_rows(X)
         lazy = isinstance(table, PartitionedTable)

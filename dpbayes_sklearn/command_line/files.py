@@ -37,14 +37,13 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO
 from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.schema.values import as_numbers, number_of, own_list
 
-TextColumn = npt.NDArray[Any]
+TextColumn = AnyArray
 _MISSING_CELL = ""  # What a line that is too short has in a column.
 
 

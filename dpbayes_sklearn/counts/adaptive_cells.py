@@ -45,7 +45,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import FloatArray, Positions
 from dpbayes_sklearn.counts.adaptive_rows import FeatureRows, PooledRows, RowEvidence
 from dpbayes_sklearn.data.records import in_threads, threads_for
 
@@ -141,7 +141,6 @@ _NEGLIGIBLE_SPREAD = 0.01  # Spreads with a smaller posterior probability are le
 _BLOCK_NUMBERS = 400_000  # One block of cells has at most this many numbers.
 
 CellMoments = tuple[FloatArray, FloatArray]
-Positions = npt.NDArray[np.intp]
 
 
 def cell_moments(

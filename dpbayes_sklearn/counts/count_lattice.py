@@ -19,13 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln, polygamma
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.counts.messages import LINEAR, LOG, Segment, TotalsWindow
 from dpbayes_sklearn.noise import Marginal
 from dpbayes_sklearn.noise.law import NO_NOISE, deviation_bound
@@ -66,7 +65,7 @@ def log_lattice_weight(alpha: float, index: npt.ArrayLike, step: float) -> Float
     return weight
 
 
-def _log_sharing(alpha: float, index: npt.NDArray[Any], step: float) -> FloatArray:
+def _log_sharing(alpha: float, index: AnyArray, step: float) -> FloatArray:
     """Log of what linear sharing makes of a smooth weight, relative to the weight itself.
 
     With log weight a + s u + t u^2 / 2 at distance u from a point, in steps, the triangular

@@ -66,10 +66,9 @@ from math import prod
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.encoder import Encoder
@@ -331,9 +330,7 @@ class PairTables:
     n: int  # Number of records.
 
     @classmethod
-    def of(
-        cls, codes: npt.NDArray[Any], labels: npt.NDArray[Any], sizes: tuple[int, ...]
-    ) -> PairTables:
+    def of(cls, codes: AnyArray, labels: AnyArray, sizes: tuple[int, ...]) -> PairTables:
         """Count records, given as codes of features and classes."""
         tables = [np.empty(0, np.int64)]
         for (j, k), shape in _pairs(sizes):

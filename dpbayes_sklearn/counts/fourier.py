@@ -33,9 +33,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import depths, haar, inverse_haar, leaf_levels
 from dpbayes_sklearn.counts.tables import CountTables, Tables
@@ -217,7 +216,7 @@ def _range(ends: Sequence[tuple[int, int]]) -> int:
     return high - low
 
 
-Blocks = Mapping[Support, npt.NDArray[Any]]
+Blocks = Mapping[Support, AnyArray]
 """For every set of nodes, the sums of the characters that vary in exactly these nodes."""
 
 
@@ -362,7 +361,7 @@ class ReleasedCharacters(Released):
         return tuple(np.maximum(table, 0.0) for table in self.tables)
 
 
-def _along_axes(table: npt.NDArray[Any], matrices: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def _along_axes(table: AnyArray, matrices: Sequence[AnyArray]) -> AnyArray:
     """Apply one matrix along each of the last axes."""
     first = table.ndim - len(matrices)
     for axis, matrix in enumerate(matrices, start=first):

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from dpbayes_sklearn._presenting import ToArviz
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.counts.adaptive_cells import mutual_information
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.predict import Scores, evidence_of, scores_of, weighted
@@ -223,7 +223,7 @@ class TemperedPosterior(NetworkPosterior):
 class Totals(NamedTuple):
     """What is known about the number of records in every state of some parents."""
 
-    counts: npt.NDArray[Any]  # (states,): released, or summed from released counts.
+    counts: AnyArray  # (states,): released, or summed from released counts.
     noise: Marginal  # The distribution of their noise.
     root: int | None = None  # The node that the counts are the whole table of.
 

@@ -17,21 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import Tables
 from dpbayes_sklearn.counts.temperature import Evidence
 from dpbayes_sklearn.data.encoder import Codes, Encoder, SparseCodes
 from dpbayes_sklearn.data.records import Table
 
-RowFunction = Callable[[FloatArray], npt.NDArray[Any]]
+RowFunction = Callable[[FloatArray], AnyArray]
 """A function of log p(x, c), one row for each record and one column for each class."""
 
 
@@ -43,8 +43,8 @@ class Classifying(Protocol):
 
 
 def answer_by_row(
-    posterior: Classifying, encoder: Encoder, of: RowFunction, like: npt.NDArray[Any], table: Table
-) -> npt.NDArray[Any]:
+    posterior: Classifying, encoder: Encoder, of: RowFunction, like: AnyArray, table: Table
+) -> AnyArray:
     """Return ``of`` the log joint of every row.
 
     ``like`` is an array without rows that has the type and the columns of the answer.
@@ -55,7 +55,7 @@ def answer_by_row(
     return out
 
 
-def most_probable(classes: npt.NDArray[Any], joint: FloatArray) -> npt.NDArray[Any]:
+def most_probable(classes: AnyArray, joint: FloatArray) -> AnyArray:
     """Return the most probable class, the first of equals."""
     if len(classes) == 2:  # far faster than a search of every row
         return np.asarray(classes[(joint[:, 1] > joint[:, 0]).astype(np.intp)])
@@ -212,7 +212,7 @@ def side_by_side(codes: Codes, bits: int, together: int) -> npt.NDArray[np.int32
     np.copyto(whole[:, :d], codes, casting="unsafe")
     if bits == 1 and together == 8:
         return np.packbits(whole, bitorder="little").reshape(n, groups).astype(np.int32)
-    words: npt.NDArray[Any] = whole.view(f"<u{together}")
+    words: AnyArray = whole.view(f"<u{together}")
     moved = 1
     while moved < together:  # two codes side by side, then two pairs, and so on
         words |= words >> moved * (8 - bits)

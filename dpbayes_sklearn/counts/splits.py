@@ -50,7 +50,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import Tables
 from dpbayes_sklearn.noise import Noise
@@ -130,7 +130,7 @@ def leaf_levels(shape: tuple[int, ...]) -> IntArray:
     return levels
 
 
-def sums_left_and_right(table: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def sums_left_and_right(table: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return what a table holds left and right of every split of its last axis."""
     h = signs(table.shape[-1])
     return table @ (h > 0), table @ (h < 0)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn._typing import AnyArray, IntArray
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.data.encoder import Codes, Encoder
 from dpbayes_sklearn.data.records import Shard
@@ -53,9 +53,9 @@ class Space:
     """Memory that is used again for every chunk: fresh memory costs more than the counting."""
 
     def __init__(self) -> None:
-        self._memory: dict[str, npt.NDArray[Any]] = {}
+        self._memory: dict[str, AnyArray] = {}
 
-    def take(self, shape: tuple[int, ...], dtype: Any, purpose: str) -> npt.NDArray[Any]:
+    def take(self, shape: tuple[int, ...], dtype: Any, purpose: str) -> AnyArray:
         """Return an array of this shape and type, with any content."""
         size, memory = prod(shape), self._memory.get(purpose)
         if memory is None or memory.dtype != dtype or memory.size < size:
@@ -148,7 +148,7 @@ def _together(
     columns = np.asfortranarray(codes)
     most = min(_JOINT_CELLS, len(codes) // _ROWS_A_CELL)
     for group, n_cells in _groups(tuple(sizes[: codes.shape[1]]), n_states, most):
-        cells: npt.NDArray[Any] = states.astype(np.uint16 if n_cells <= 2**16 else np.intp)
+        cells: AnyArray = states.astype(np.uint16 if n_cells <= 2**16 else np.intp)
         for j in group:
             cells *= cells.dtype.type(sizes[j])
             cells += columns[:, j]
@@ -178,7 +178,7 @@ def _groups(sizes: tuple[int, ...], n_states: int, most: int) -> list[tuple[list
 
 def count_sparse_star(
     network: Network, encoder: Encoder, classes: Domain, shard: Shard
-) -> tuple[npt.NDArray[Any], ...]:
+) -> tuple[AnyArray, ...]:
     """Return the tables of a star: stored values are counted, zeros follow by difference.
 
     The time grows with the number of values that are stored.
@@ -220,7 +220,7 @@ def _rounded_root(numerator: int, denominator: int) -> int:
     return (math.isqrt(4 * numerator // denominator) + 1) // 2
 
 
-Tables = tuple[npt.NDArray[Any], ...]
+Tables = tuple[AnyArray, ...]
 """One array per node of a network, shaped as its family."""
 
 
@@ -238,9 +238,7 @@ class CountTables:
     n: int
 
     @classmethod
-    def count(
-        cls, network: Network, chunks: Iterable[tuple[Codes, npt.NDArray[Any]]]
-    ) -> CountTables:
+    def count(cls, network: Network, chunks: Iterable[tuple[Codes, AnyArray]]) -> CountTables:
         """Count records given as chunks of feature codes and class codes."""
         same_parents: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for node, parents in enumerate(network.parents):
@@ -400,7 +398,7 @@ class _Group:
         self._counts = np.zeros(shape, np.int64)
         self._classes = np.zeros(self._n_states * network.sizes[-1], np.int64)
 
-    def add(self, codes: Codes, classes: npt.NDArray[Any], space: Space) -> None:
+    def add(self, codes: Codes, classes: AnyArray, space: Space) -> None:
         """Add one chunk of records."""
         target, sizes = self._network.target, self._network.sizes
         columns = [classes if u == target else codes[:, u].astype(np.intp) for u in self._parents]

@@ -24,10 +24,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import FloatArray, IntArray, Positions
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.encoder import Codes, Encoder, SparseCodes
-from dpbayes_sklearn.data.records import Positions, Records, Shard
+from dpbayes_sklearn.data.records import Records, Shard
 from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, integer_weights
 from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories

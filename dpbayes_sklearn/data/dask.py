@@ -22,8 +22,8 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import AnyArray, Positions
 from dpbayes_sklearn.data.records import (
     Addable,
     SealedTable,
@@ -84,7 +84,7 @@ def _may_hold_texts(dtype: Any) -> bool:
     return kind_of(dtype) in {"text", "anything"}
 
 
-def _again(values: Any, read: Reader) -> npt.NDArray[Any]:
+def _again(values: Any, read: Reader) -> AnyArray:
     cells = cells_of(values)
     again = (_cell(cell, read) for cell in cells.flat)
     return np.fromiter(again, dtype=object, count=cells.size).reshape(cells.shape)
@@ -134,7 +134,6 @@ def _in_unit(value: Any, dtype: np.dtype[Any]) -> Any:
 _FAN_IN = 8  # One task adds up this many answers.
 
 A = TypeVar("A", bound=Addable)
-Positions = npt.NDArray[np.intp]
 
 
 def _dask(module: str = "") -> Any:
@@ -188,7 +187,7 @@ def _partitions(collection: Any) -> list[Any]:
     return [delayed(read)(delayed(_side_by_side)([*row])) for row in blocks]
 
 
-def _side_by_side(blocks: Sequence[Any]) -> npt.NDArray[Any]:
+def _side_by_side(blocks: Sequence[Any]) -> AnyArray:
     return joined([*map(cells_of, blocks)], axis=1)
 
 
@@ -210,11 +209,11 @@ def _cut(blocks: Sequence[Any], sizes: Sequence[float], wanted: Sequence[float])
     return cut
 
 
-def _slice(block: Any, start: int, stop: int) -> npt.NDArray[Any]:
+def _slice(block: Any, start: int, stop: int) -> AnyArray:
     return _flat(block)[start:stop]
 
 
-def _flat(block: Any) -> npt.NDArray[Any]:
+def _flat(block: Any) -> AnyArray:
     """Return one column of a partition; of a frame of more of them only the shape."""
     column = one_column(block)
     return column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
@@ -297,7 +296,7 @@ class PartitionedRecords:
         return PartitionedRecords(self.table, self._x, self._y, self._sizes, self.target_kind, kept)
 
     @property
-    def target(self) -> npt.NDArray[Any]:
+    def target(self) -> AnyArray:
         """No target, because it is elsewhere."""
         return np.empty(0)
 
@@ -335,7 +334,7 @@ class _Failure(str):
     """Why a partition has no answer, in words that hold no value."""
 
 
-def _no_target(x: Any) -> npt.NDArray[Any]:
+def _no_target(x: Any) -> AnyArray:
     return np.broadcast_to(0.0, len(x))
 
 
@@ -364,9 +363,7 @@ def _sum(answers: Sequence[Any]) -> Any:
     return total
 
 
-def rowwise(
-    function: Callable[[Table], npt.NDArray[Any]], table: Any, like: npt.NDArray[Any]
-) -> npt.NDArray[Any]:
+def rowwise(function: Callable[[Table], AnyArray], table: Any, like: AnyArray) -> AnyArray:
     """Return the lazy dask array of ``function`` of every partition.
 
     ``like`` is an array without rows that has the type and the columns of the result.
@@ -377,15 +374,15 @@ def rowwise(
         array.from_delayed(delayed(_apply)(once, partition), (size, *like.shape[1:]), meta=like)
         for partition, size in zip(table.partitions(), table.sizes(), strict=True)
     ]
-    together: npt.NDArray[Any] = array.concatenate(answers, allow_unknown_chunksizes=True)
+    together: AnyArray = array.concatenate(answers, allow_unknown_chunksizes=True)
     return together
 
 
-def _apply(function: Callable[[Table], npt.NDArray[Any]], partition: Any) -> npt.NDArray[Any]:
+def _apply(function: Callable[[Table], AnyArray], partition: Any) -> AnyArray:
     return function(Table(partition))
 
 
-def column_here(values: Any) -> npt.NDArray[Any]:
+def column_here(values: Any) -> AnyArray:
     """Return one column in memory; of a dask collection every partition is read by itself."""
     if not is_partitioned(values):
         return one_column(values)

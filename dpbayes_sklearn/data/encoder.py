@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 from dpbayes_sklearn.schema.values import Column, Repeated
 
 _NUMBERS_IN_A_CALL = 4096  # Numpy should compute at least this many numbers in one call.
-
-AnyArray = npt.NDArray[Any]
 
 
 class PerColumn:
@@ -94,16 +93,16 @@ class SparseCodes:
     ``starts`` has the place of each row's first value, and one past the last.
     """
 
-    starts: npt.NDArray[Any]
-    columns: npt.NDArray[Any]
-    codes: npt.NDArray[Any]
-    zeros: npt.NDArray[Any]
+    starts: AnyArray
+    columns: AnyArray
+    codes: AnyArray
+    zeros: AnyArray
 
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.starts) - 1
 
-    def dense(self) -> npt.NDArray[Any]:
+    def dense(self) -> AnyArray:
         """Return all codes, one row of them for each record."""
         codes = np.empty((len(self), len(self.zeros)), self.zeros.dtype)
         codes[:] = self.zeros
@@ -279,7 +278,7 @@ class Encoder:
 
     # Numbers: all columns together.
 
-    def _encode_numbers(self, values: npt.NDArray[Any], codes: Codes) -> None:
+    def _encode_numbers(self, values: AnyArray, codes: Codes) -> None:
         if self._whole and values.dtype.kind in "biu":
             self._integers(values, codes)
         elif self._compares and values.dtype.itemsize <= 8 and codes.itemsize == 1:
@@ -287,7 +286,7 @@ class Encoder:
         else:
             self._floats(values, codes)
 
-    def _integers(self, values: npt.NDArray[Any], codes: Codes) -> None:
+    def _integers(self, values: AnyArray, codes: Codes) -> None:
         """One bin per integer: the code is the clipped value minus the low end."""
         if values.dtype == bool:
             values = values.view(np.uint8)
@@ -308,7 +307,7 @@ class Encoder:
                 np.clip(clipped, 0, self._top.of(repeat), out=clipped)
             np.copyto(out, clipped, casting="unsafe")
 
-    def _upper(self, values: npt.NDArray[Any], codes: Codes) -> None:
+    def _upper(self, values: AnyArray, codes: Codes) -> None:
         """Two bins: the code is whether a value is not below the edge."""
         for x, out, repeat in long_rows(values, codes, self._edge):
             upper = out.view(np.bool_)
@@ -316,7 +315,7 @@ class Encoder:
                 np.less(x, self._edge.of(repeat), out=upper)
             np.logical_not(upper, out=upper)
 
-    def _floats(self, values: npt.NDArray[Any], codes: Codes) -> None:
+    def _floats(self, values: AnyArray, codes: Codes) -> None:
         """Many bins: the code is the position, in bins from the low end, without its fraction."""
         space, last = np.empty(0), self._last(codes.dtype)
         too_large = np.float64(np.iinfo(codes.dtype).max + 1.0).view(np.uint64)
@@ -351,9 +350,7 @@ def _are_codes(places: AnyArray, code_of: AnyArray) -> bool:
     return places.dtype.kind == "u" and bool((code_of[:-1] == np.arange(len(code_of) - 1)).all())
 
 
-def known_codes(
-    categories: Categories, values: npt.NDArray[Any], rule: str
-) -> npt.NDArray[np.intp]:
+def known_codes(categories: Categories, values: AnyArray, rule: str) -> npt.NDArray[np.intp]:
     """Return the code of every value; refuse, with a fixed text, any that is no category.
 
     >>> known_codes(Categories(["no", "yes"]), np.array(["yes", "no"]), "Say yes or no").tolist()

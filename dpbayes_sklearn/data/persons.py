@@ -24,10 +24,10 @@ import numpy.typing as npt
 from sklearn.utils import check_consistent_length
 
 from dpbayes_sklearn._compat import InvalidParameterError, Range, did_you_mean
+from dpbayes_sklearn._typing import AnyArray, Positions
 from dpbayes_sklearn.data.arrow import framed_column
 from dpbayes_sklearn.data.dask import column_here
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.noise.integers import Positions
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.schema.values import as_numbers
 
@@ -167,7 +167,7 @@ _FORMS: tuple[tuple[type | tuple[type, ...], Form], ...] = (
 _PLAIN = "biufUSmM"  # Values of types of these kinds are compared exactly by numpy.
 
 
-def read_groups(groups: Any, n_rows: int, name: str = "groups") -> npt.NDArray[Any]:
+def read_groups(groups: Any, n_rows: int, name: str = "groups") -> AnyArray:
     """Return the labels of persons, or weights, as one column in memory, one for each record."""
     labels = column_here(framed_column(groups, name))
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -181,7 +181,7 @@ def read_groups(groups: Any, n_rows: int, name: str = "groups") -> npt.NDArray[A
 
 
 def counted_records(
-    labels: npt.NDArray[Any], most: int, noise: Noise | None = None
+    labels: AnyArray, most: int, noise: Noise | None = None
 ) -> npt.NDArray[np.intp]:
     """Return the positions of the records that count: at most ``most`` of each label, in order.
 
@@ -206,7 +206,7 @@ def counted_records(
     return np.sort(positions[by_person[rank < most]])
 
 
-def coins_of(labels: npt.NDArray[Any], noise: Noise | None = None) -> npt.NDArray[np.float64]:
+def coins_of(labels: AnyArray, noise: Noise | None = None) -> npt.NDArray[np.float64]:
     """Return a number in [0, 1) for each record: every label draws one for all of its records.
 
     >>> coins = coins_of(np.array(["ann", "bob", "ann"]))
@@ -218,7 +218,7 @@ def coins_of(labels: npt.NDArray[Any], noise: Noise | None = None) -> npt.NDArra
     return (noise or Noise()).coins(int(n_persons))[person]
 
 
-def _codes(labels: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+def _codes(labels: AnyArray) -> npt.NDArray[np.intp]:
     """Return the number of each label, from 0 on: the same for the same label; -1 if missing.
 
     Not by numpy's arrays of text, in which labels that differ in trailing NULs are equal.

@@ -14,12 +14,12 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.data.arrow import framed, framed_column
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
 from dpbayes_sklearn.data.records import (
@@ -196,7 +196,7 @@ def in_memory(X: Any, width: int | None, whose: str) -> Any:
     return X if is_frame(X) or issparse(X) else as_rows(X, width)
 
 
-def as_rows(X: Any, width: int | None) -> npt.NDArray[Any]:
+def as_rows(X: Any, width: int | None) -> AnyArray:
     """Return a list, or anything else without columns of its own, as an array of rows."""
     array = as_cells(X, 2, width)
     _refuse_complex(array, "X")
@@ -209,7 +209,7 @@ def as_rows(X: Any, width: int | None) -> npt.NDArray[Any]:
     return array
 
 
-def _as_array(array: npt.NDArray[Any], declared: bool) -> npt.NDArray[Any]:
+def _as_array(array: AnyArray, declared: bool) -> AnyArray:
     if declared or array.dtype.kind in "biuf":
         return array
     with suppress(Exception):  # whatever an odd object raises when asked for its number
@@ -226,13 +226,13 @@ def _refuse_complex(array: Any, name: str) -> None:
         raise ValueError(f"Complex data not supported: {name} must hold real numbers.")
 
 
-def read_target(estimator: Any, y: Any, n_rows: int | None = None) -> npt.NDArray[Any]:
+def read_target(estimator: Any, y: Any, n_rows: int | None = None) -> AnyArray:
     """Return y as one column, which must be as long as X if that is given."""
     _refuse_nothing(estimator, y)
     y = framed_column(y, "y")
     column = one_column(y)
     _refuse_complex(column, "y")
-    target: npt.NDArray[Any] = column_or_1d(column, warn=True)
+    target: AnyArray = column_or_1d(column, warn=True)
     if n_rows is not None:
         check_consistent_length(np.broadcast_to(0, n_rows), target)
     return target
@@ -246,7 +246,7 @@ def _refuse_nothing(estimator: Any, y: Any) -> None:
         )
 
 
-def read_column(X: Any, *, may_be_empty: bool = False) -> npt.NDArray[Any]:
+def read_column(X: Any, *, may_be_empty: bool = False) -> AnyArray:
     """Return X as a vector, with no data value in any message."""
     X = framed(X)
     if issparse(X):
@@ -306,7 +306,7 @@ def domain_from_data(table: Table, j: int) -> Interval:
     )
 
 
-def classes_from_data(target: npt.NDArray[Any]) -> Categories:
+def classes_from_data(target: AnyArray) -> Categories:
     """Read the classes from the labels, in the type of the labels."""
     mixed = "Labels in y must be of one type: all numbers or all strings."
     if target.dtype == object and not all(issubclass(type(label), _LABELS) for label in target):
@@ -325,7 +325,7 @@ def classes_from_data(target: npt.NDArray[Any]) -> Categories:
     raise TypeError(mixed)
 
 
-def categories_from_data(values: npt.NDArray[Any]) -> Categories:
+def categories_from_data(values: AnyArray) -> Categories:
     """Read categories from one column: codes up to the largest, or all texts that occur."""
     if values.dtype == object and all(type(value) in (bool, int) for value in values):
         values = as_numbers(values)

@@ -23,6 +23,7 @@ from scipy.sparse import issparse
 from threadpoolctl import ThreadpoolController
 
 from dpbayes_sklearn._compat import hold_while_forking
+from dpbayes_sklearn._typing import AnyArray, Positions
 from dpbayes_sklearn.schema.domains import Categories, Domain
 from dpbayes_sklearn.schema.values import (
     Column,
@@ -97,7 +98,7 @@ class Table:
     def must_be_readable(self, parameter: str) -> None:
         """Refuse to read domains from values if they are elsewhere; these are here."""
 
-    def column(self, j: int, chunk: Any = None) -> npt.NDArray[Any]:
+    def column(self, j: int, chunk: Any = None) -> AnyArray:
         """Return column ``j`` of a chunk (of the whole table by default)."""
         column = _by_position(self._X if chunk is None else chunk)[:, j]
         if self.is_sparse:
@@ -110,7 +111,7 @@ class Table:
             return self.column(j, chunk)
         return readable(_by_position(chunk)[:, j])
 
-    def as_numbers(self, chunk: Any) -> npt.NDArray[Any] | None:
+    def as_numbers(self, chunk: Any) -> AnyArray | None:
         """Return a chunk as one array of numbers if all columns have the same type of numpy."""
         if self.names is None:
             return chunk if chunk.dtype.kind in "biuf" else None
@@ -184,7 +185,7 @@ class SealedTable(Table):
         )
 
 
-def one_column(values: Any) -> npt.NDArray[Any]:
+def one_column(values: Any) -> AnyArray:
     """Return y, or the one column of an estimator without y, from any container.
 
     A frame of one column keeps its shape (n, 1). One of more columns is to be refused for its
@@ -266,9 +267,7 @@ def _quietly(call: Callable[[P], R], part: P) -> R:
         return call(part)
 
 
-def answer_in_threads(
-    answer: Callable[[Table], npt.NDArray[Any]], table: Table
-) -> npt.NDArray[Any]:
+def answer_in_threads(answer: Callable[[Table], AnyArray], table: Table) -> AnyArray:
     """Return the answer for every row, where the answer for a row needs no other row."""
     threads = threads_for(table.n_rows * table.n_columns)
     if threads == 1:
@@ -329,7 +328,6 @@ class Addable(Protocol):
 
 
 A = TypeVar("A", bound=Addable)
-Positions = npt.NDArray[np.intp]
 
 
 class Shard(NamedTuple):
@@ -395,7 +393,7 @@ class LocalRecords:
         return self.shards[0].table
 
     @property
-    def target(self) -> npt.NDArray[Any]:
+    def target(self) -> AnyArray:
         """All targets."""
         targets = [np.asarray(shard.target) for shard in self.shards]
         return np.concatenate(targets) if targets[1:] else targets[0]

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from sklearn.utils.validation import check_consistent_length
 
 from dpbayes_sklearn._presenting import COLOURS, Drawn, check_matplotlib
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.base.published import Contributions, Effect
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class ReliabilityCurve(NamedTuple):
 
     confidence: FloatArray
     accuracy: FloatArray
-    n_records: npt.NDArray[Any]
+    n_records: AnyArray
     low: FloatArray | None = None
     high: FloatArray | None = None
 

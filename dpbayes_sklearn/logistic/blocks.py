@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.schema import Domain, Interval
 from dpbayes_sklearn.schema.values import as_numbers, cells_of
@@ -61,7 +61,7 @@ class ColumnWeights(NamedTuple):
     left: npt.NDArray[np.intp]
     part: FloatArray
 
-    def values(self, coefficients: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def values(self, coefficients: AnyArray) -> AnyArray:
         """Return WEIGHT_STEPS times what a record with each code adds to z."""
         right = coefficients[np.minimum(self.left + 1, len(coefficients) - 1)]
         return np.asarray((WEIGHT_STEPS - self.part) * coefficients[self.left] + self.part * right)
@@ -227,7 +227,7 @@ class Blocks:
         return out[:, :-1]
 
 
-def _places(domain: Interval, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _places(domain: Interval, values: AnyArray) -> AnyArray:
     """Return the place of every number between its bounds; of a missing one, the one after."""
     numbers = as_numbers(cells_of(values))
     place = np.rint((domain.clip(numbers) - domain.low) * (PLACES / (domain.high - domain.low)))

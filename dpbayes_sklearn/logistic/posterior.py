@@ -33,7 +33,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, log_expit, ndtri
 
 from dpbayes_sklearn._presenting import ToArviz
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.data.records import Table, quiet_numpy
 from dpbayes_sklearn.logistic.blocks import BINS, WEIGHT_STEPS, Blocks
 from dpbayes_sklearn.regression.coefficients import CoefficientTable
@@ -239,9 +239,9 @@ def spread_by_code(
 def answer_by_row(
     blocks: Blocks,
     posterior: LogisticPosterior,
-    of: Callable[[FloatArray], npt.NDArray[Any]],
+    of: Callable[[FloatArray], AnyArray],
     table: Table,
-) -> npt.NDArray[Any]:
+) -> AnyArray:
     """Return ``of`` the log odds of every row; no row changes another, not even by rounding."""
     constant, values = values_by_code(blocks, posterior)
     z = np.full(table.n_rows, constant)
@@ -252,7 +252,7 @@ def answer_by_row(
         return of(z)
 
 
-def more_probable(classes: npt.NDArray[Any], log_odds: FloatArray) -> npt.NDArray[Any]:
+def more_probable(classes: AnyArray, log_odds: FloatArray) -> AnyArray:
     """Return the second class where its odds are above one, otherwise the first."""
     return np.asarray(classes[(log_odds > 0).astype(np.intp)])
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 from scipy.special import expit
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.data.records import LocalRecords, Records, Shard, Table
 from dpbayes_sklearn.logistic.blocks import (
     BINS,
@@ -124,7 +124,7 @@ class _Reader(NamedTuple):
     blocks: Blocks
     classes: Categories | None
 
-    def chunks(self, shard: Shard) -> Iterator[tuple[WeightCodes, npt.NDArray[Any]]]:
+    def chunks(self, shard: Shard) -> Iterator[tuple[WeightCodes, AnyArray]]:
         """Yield codes and labels, many records at a time."""
         if self.classes is None:
             for rows, codes in shard.table.chunks():

@@ -50,13 +50,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbayes_sklearn._compat import InvalidParameterError
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.logistic.blocks import BINS, PLACES, WEIGHT_STEPS, Blocks, ColumnWeights
 from dpbayes_sklearn.logistic.mode import (
     LogisticModePlan,
@@ -192,9 +191,7 @@ class LookPlan(NamedTuple):
         )
 
 
-def seen(
-    blocks: Blocks, counts: Sequence[npt.NDArray[Any]], n: int, deviations: Sequence[float]
-) -> Look:
+def seen(blocks: Blocks, counts: Sequence[AnyArray], n: int, deviations: Sequence[float]) -> Look:
     """Return maps and shares by counts whose noise has these standard deviations."""
     if not counts:
         return Look(np.zeros((0, BINS + 1)), np.zeros((0, BINS)))

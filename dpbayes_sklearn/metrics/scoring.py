@@ -9,13 +9,13 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._compat import _safe_indexing
 from dpbayes_sklearn._presenting import silence
+from dpbayes_sklearn._typing import AnyArray, Positions
 from dpbayes_sklearn.base.estimator import SEEDED
 from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
@@ -39,8 +39,6 @@ from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, 
 from dpbayes_sklearn.privacy.budget import RECORD, Copies, PrivacyUnit
 from dpbayes_sklearn.release import carry_out
 from dpbayes_sklearn.schema import Categories, Domain
-
-Positions = npt.NDArray[np.intp]
 
 _SCORES_STREAM = 2**18  # The stream of a seed from which the noise of scores is drawn.
 # Errors within this many standard deviations of the residuals are not clipped.
@@ -267,9 +265,7 @@ def private_cross_validate(
     return CrossValidation(**vars(found), models=tuple(models))
 
 
-def _folds(
-    n: int, labels: npt.NDArray[Any] | None, unit: PrivacyUnit, cv: int, noise: Noise
-) -> Positions:
+def _folds(n: int, labels: AnyArray | None, unit: PrivacyUnit, cv: int, noise: Noise) -> Positions:
     """Return the fold of every record: equal numbers if n is public, else each by a coin."""
     if unit.name == "record" and not unit.size_is_secret:
         fold = np.empty(n, np.intp)

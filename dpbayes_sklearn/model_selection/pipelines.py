@@ -18,12 +18,12 @@ from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn._presenting import silence
+from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.base.estimator import AnyEstimator, FitInput, PrivateEstimator
 from dpbayes_sklearn.base.spending import once
 from dpbayes_sklearn.base.supervised import AnySupervised, Declared, SupervisedEstimator
@@ -250,7 +250,7 @@ class PrivatePipeline(SupervisedEstimator[None, None, People, Pipeline]):
     def _target(self) -> Declared:
         return self._model._target
 
-    def _target_from_data(self, values: npt.NDArray[Any]) -> Domain:
+    def _target_from_data(self, values: AnyArray) -> Domain:
         return self._model._target_from_data(values)
 
     @property

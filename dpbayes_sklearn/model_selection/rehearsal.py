@@ -44,7 +44,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.sparse import issparse
 from sklearn.base import clone
@@ -52,6 +51,7 @@ from sklearn.model_selection import train_test_split
 
 from dpbayes_sklearn._compat import _safe_indexing
 from dpbayes_sklearn._presenting import silence
+from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.base.estimator import AnyEstimator
 from dpbayes_sklearn.base.supervised import AnySupervised
 from dpbayes_sklearn.data.arrow import ArrowFrame
@@ -82,11 +82,11 @@ class StandIns(NamedTuple):
     """Public: made-up records, their targets, and whose they are."""
 
     X: Any
-    y: npt.NDArray[Any]
-    groups: npt.NDArray[Any] | None
+    y: AnyArray
+    groups: AnyArray | None
 
 
-def stand_ins(X: Any, y: npt.NDArray[Any], groups: Any, kind: Kind, unit: PrivacyUnit) -> StandIns:
+def stand_ins(X: Any, y: AnyArray, groups: Any, kind: Kind, unit: PrivacyUnit) -> StandIns:
     """Return made-up records of the same shape and types; ``kind`` is what the type of y declares.
 
     >>> X, y = np.array([[3, 4], [5, 6]]), np.array([7, 8])

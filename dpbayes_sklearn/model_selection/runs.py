@@ -42,13 +42,12 @@ from math import ceil
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 
 from dpbayes_sklearn._presenting import silence
-from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn._typing import AnyArray, IntArray, Positions
 from dpbayes_sklearn.base.estimator import AnyInput
 from dpbayes_sklearn.base.supervised import AnySupervised, SupervisedEstimator
 from dpbayes_sklearn.data.persons import coins_of, counted_records
@@ -275,11 +274,8 @@ def points(model: Any, X: Any, y: Any) -> IntArray:
     return np.asarray(earned, dtype=np.int64)
 
 
-Positions = npt.NDArray[np.intp]
-
-
 def held_out(
-    n: int, labels: npt.NDArray[Any] | None, unit: PrivacyUnit, test_size: float, noise: Noise
+    n: int, labels: AnyArray | None, unit: PrivacyUnit, test_size: float, noise: Noise
 ) -> tuple[Positions, Positions]:
     """Return the positions of the records to fit to, and of those to score on.
 

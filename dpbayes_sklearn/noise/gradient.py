@@ -56,10 +56,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy.typing as npt
-
+from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.noise.class_rows import ClassRows
 from dpbayes_sklearn.noise.discrete_gaussian import DiscreteGaussian, representable_variance
 from dpbayes_sklearn.noise.law import NoiseLaw
@@ -243,7 +242,7 @@ def search_delta(delta: Exact, search: Fraction) -> Fraction:
     return Fraction(float(delta) * math.exp(-float(search) / 2) * (1 - 1e-12))
 
 
-def in_hull(law: NoiseLaw, *drawn: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+def in_hull(law: NoiseLaw, *drawn: AnyArray) -> list[AnyArray]:
     """Return the noise of the blocks and of the constant, which is the sum of every block.
 
     Of independent noise a block has the contrasts.

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn._typing import IntArray, Positions
 
 _AHEAD = 2048  # A seeded generator draws this many bytes at a time.
 
@@ -240,9 +240,6 @@ def segment_draw(
     segment = bisect_right(ends, drawn)
     start = ends[segment - 1] if segment else 0
     return segment, (drawn - start) // weights[segment]
-
-
-Positions = npt.NDArray[np.intp]
 
 
 def random_positions(n: int, size: int, source: RandomSource) -> Positions:

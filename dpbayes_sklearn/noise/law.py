@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, singledispatch
 from numbers import Rational
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.noise.integers import RandomSource
 
 
@@ -388,9 +387,7 @@ def draw(law: NoiseLaw, count: int, source: RandomSource) -> IntArray:
     raise TypeError(f"No sampler is registered for {type(law).__name__}.")
 
 
-def add(
-    arrays: Sequence[IntArray], law: NoiseLaw, source: RandomSource
-) -> tuple[npt.NDArray[Any], ...]:
+def add(arrays: Sequence[IntArray], law: NoiseLaw, source: RandomSource) -> tuple[AnyArray, ...]:
     """Return the arrays plus noise: integers, or exact floats if the law has a finer grid.
 
     Arrays may have further axes in front, the same for all: a noise of its own for each. An array

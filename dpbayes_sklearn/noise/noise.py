@@ -16,12 +16,11 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray, Positions
 from dpbayes_sklearn.noise.discrete_gaussian import ball_gaussian
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace, truncated_laplace
 from dpbayes_sklearn.noise.finite import Stopping, finite_draw, number_of_runs
 from dpbayes_sklearn.noise.integers import (
-    Positions,
     RandomSource,
     Seed,
     random_order,
@@ -51,7 +50,7 @@ class Objective(Protocol):
     def step(self) -> float:
         """Lattice of what is released."""
 
-    def minimum(self, *noise: npt.NDArray[Any]) -> FloatArray:
+    def minimum(self, *noise: AnyArray) -> FloatArray:
         """Return the minimum of the objective with this noise in its gradient, within a step."""
 
 
@@ -77,7 +76,7 @@ class Noise:
         """
         return _MAKER.get()(random_source(random_state, stream))
 
-    def add(self, arrays: Sequence[IntArray], law: NoiseLaw) -> tuple[npt.NDArray[Any], ...]:
+    def add(self, arrays: Sequence[IntArray], law: NoiseLaw) -> tuple[AnyArray, ...]:
         """Return the arrays plus noise of the law, as :func:`~dpbayes_sklearn.noise.add` does."""
         return add(arrays, law, self._source)
 

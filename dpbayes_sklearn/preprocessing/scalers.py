@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._compat import InvalidParameterError, Range, StrOptions
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.base.estimator import Where
 from dpbayes_sklearn.columns.quantiles import (
     Answers,
@@ -349,7 +349,7 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
             for answer, bins in zip(answers, each, strict=True)
         ]
 
-    def _apply(self, numbers: FloatArray) -> npt.NDArray[Any]:
+    def _apply(self, numbers: FloatArray) -> AnyArray:
         codes = np.empty(numbers.shape, np.uint8 if self.n_bins_.max() <= 256 else np.uint16)
         for j, edges in enumerate(self.bin_edges_):
             code = np.searchsorted(edges, numbers[:, j], side="right")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.data.encoder import PerColumn, long_rows
 from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
@@ -273,13 +273,13 @@ class Design:
         single[:, ~is_number] = (grid or 1) * (factor * (2 * codes - 1) - shift)
         return np.rint(single, out=single) if grid else single
 
-    def _level_places(self, cells: Sequence[Column]) -> npt.NDArray[Any]:
+    def _level_places(self, cells: Sequence[Column]) -> AnyArray:
         """Return which coordinate of every column of levels is 1."""
         _, first = np.unique(self.column, return_index=True)
         levels = [j for j, start in enumerate(first) if self.levels[start]]
         return _side_by_side([self._codes(cells, j) + first[j] for j in levels])
 
-    def _codes(self, cells: Sequence[Column], j: int) -> npt.NDArray[Any]:
+    def _codes(self, cells: Sequence[Column], j: int) -> AnyArray:
         column, domain = self.features[j]
         if domain is MISSING:
             return domain.encode(np.isnan(as_numbers(cells[column])))
@@ -328,7 +328,7 @@ class _Maps(NamedTuple):
     missing: PerColumn
 
 
-def _side_by_side(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def _side_by_side(columns: Sequence[AnyArray]) -> AnyArray:
     return np.column_stack(columns) if columns else np.empty((1, 0))
 
 

@@ -62,13 +62,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.data.records import blas_for
 from dpbayes_sklearn.noise import Noise, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.gradient import (
@@ -138,7 +137,7 @@ class RobustModePlan(NamedTuple):
         """Whether the noise is Gaussian."""
         return self.gradient_noise.independent
 
-    def perturbation(self, *drawn: npt.NDArray[Any]) -> FloatArray:
+    def perturbation(self, *drawn: AnyArray) -> FloatArray:
         """Return noise of the gradient: of the constant, if there is one, and of coordinates."""
         design = self.design
         if isinstance(self.gradient_noise, SupNorm):
@@ -284,7 +283,7 @@ class RobustLoss:
         """Lattice of what is released."""
         return self.plan.step
 
-    def minimum(self, *noise: npt.NDArray[Any]) -> FloatArray:
+    def minimum(self, *noise: AnyArray) -> FloatArray:
         """Return the mode, without a constant if there is none."""
         plan, first = self.plan, 0 if self.statistics.design.intercept else 1
         perturbation = plan.perturbation(*noise)

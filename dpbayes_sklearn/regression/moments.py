@@ -45,8 +45,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.data.records import Positions, Records, Shard
+from dpbayes_sklearn._typing import FloatArray, IntArray, Positions
+from dpbayes_sklearn.data.records import Records, Shard
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SupNorm, least_noise
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit

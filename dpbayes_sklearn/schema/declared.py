@@ -19,10 +19,10 @@ from numbers import Integral
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbayes_sklearn._compat import did_you_mean
 from dpbayes_sklearn._presenting import QUIET, Html, card, table, tag
+from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.schema.domains import MOST_BINS, Categories, Domain, Interval, is_json_label
 from dpbayes_sklearn.schema.values import WHOLE_KINDS, Kind, as_cells, cells_of
 
@@ -243,7 +243,7 @@ class Schema:
         print("\n".join(lines))
         return counts
 
-    def _columns_of(self, X: Any, y: Any) -> Iterator[tuple[str, Domain, npt.NDArray[Any]]]:
+    def _columns_of(self, X: Any, y: Any) -> Iterator[tuple[str, Domain, AnyArray]]:
         """Yield every declared column with its cells: by name of a frame, or in their order."""
         named = hasattr(X, "columns")
         table: Any = X if named or hasattr(X, "dtype") else as_cells(X, 2)
@@ -409,7 +409,7 @@ def intervals_from_bounds(bounds: Any, n_features: int, name: str = "bounds") ->
     return made if len(made) == n_features else made * n_features
 
 
-def _values(side: Any) -> npt.NDArray[Any]:
+def _values(side: Any) -> AnyArray:
     """Return one side of the bounds: numbers, or dates as they are."""
     values = np.asarray(side)
     if values.dtype.kind == "M":
@@ -419,7 +419,7 @@ def _values(side: Any) -> npt.NDArray[Any]:
     return values
 
 
-def _refuse_two_pairs(sides: Sequence[npt.NDArray[Any]], name: str) -> None:
+def _refuse_two_pairs(sides: Sequence[AnyArray], name: str) -> None:
     """Refuse ((a, b), (c, d)) if it may mean a to b and c to d as well as a to c and b to d."""
     if all(side[0] < side[1] for side in sides):
         raise ValueError(

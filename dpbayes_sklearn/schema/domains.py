@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.schema.values import (
     Date,
     Kind,
@@ -441,7 +441,7 @@ class Categories:
         return [str(value) for value in self.values]
 
     @property
-    def labels(self) -> npt.NDArray[Any]:
+    def labels(self) -> AnyArray:
         """All categories as an array."""
         return np.asarray(self.values, dtype=self.dtype)
 
@@ -562,7 +562,7 @@ class Categories:
         distinct, inverse = np.unique(cells, return_inverse=True)
         return np.array([self._find(value) is not None for value in distinct], bool)[inverse]
 
-    def decode(self, codes: npt.NDArray[np.intp], rng: np.random.Generator) -> npt.NDArray[Any]:
+    def decode(self, codes: npt.NDArray[np.intp], rng: np.random.Generator) -> AnyArray:
         """Return the category of every code; no draw is needed."""
         return np.asarray(self.values, dtype=object if self._all_text else None)[codes]
 

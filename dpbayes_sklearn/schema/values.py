@@ -27,9 +27,8 @@ from numbers import Rational
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 
 # The methods that make a list: of pandas and polars, of pyarrow, of anything like numpy.
 _LISTS = ("to_list", "to_pylist", "tolist")
@@ -43,7 +42,7 @@ _ARROW_INTEGERS = re.compile(r"u?int\d|bool")
 _TEXTS = re.compile("(large_)?(str|utf8)|dictionary|categorical|enum")
 
 
-def cells_of(column: Any) -> npt.NDArray[Any]:
+def cells_of(column: Any) -> AnyArray:
     """Return a series, array or list as an array: of its own numpy type, or of objects.
 
     In a list, a row of one cell is that cell; any other row is an odd value, like any other.
@@ -72,8 +71,8 @@ def cells_of(column: Any) -> npt.NDArray[Any]:
 class Repeated:
     """A column of few distinct cells, the last of which stands for what is missing (place -1)."""
 
-    places: npt.NDArray[Any]
-    cells: npt.NDArray[Any]
+    places: AnyArray
+    cells: AnyArray
 
     @property
     def shape(self) -> tuple[int]:
@@ -93,17 +92,17 @@ class Repeated:
         """Return some of the rows."""
         return Repeated(self.places[rows], self.cells)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> AnyArray:
         """Return every cell."""
         return np.asarray(self.cells[self.places], dtype)
 
-    def each(self, read: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    def each(self, read: Callable[[AnyArray], AnyArray]) -> AnyArray:
         """Return what a function that reads every cell by itself gives; distinct ones once."""
-        found: npt.NDArray[Any] = read(self.cells)[self.places]
+        found: AnyArray = read(self.cells)[self.places]
         return found
 
 
-Column = npt.NDArray[Any] | Repeated
+Column = AnyArray | Repeated
 """A column that can be read cell by cell."""
 
 
@@ -180,7 +179,7 @@ def _listed(column: Any, name: str) -> Any:
     return [*_listed(by_position[:half], name), *_listed(by_position[half:], name)]
 
 
-def as_cells(values: Any, ndim: int, width: int | None = None) -> npt.NDArray[Any]:
+def as_cells(values: Any, ndim: int, width: int | None = None) -> AnyArray:
     """Return an array; of a list every cell as it is, row by row.
 
     Rows have ``width`` cells or, if that is not declared, as many as most of them have, which is
@@ -210,7 +209,7 @@ def _most_frequent_width(rows: Sequence[Any]) -> int | None:
     return max(widths, key=lambda width: (widths[width], width or 0), default=None)
 
 
-def joined(parts: Sequence[npt.NDArray[Any]], axis: int = 0) -> npt.NDArray[Any]:
+def joined(parts: Sequence[AnyArray], axis: int = 0) -> AnyArray:
     """Return arrays as one; if their types differ, cell by cell, for numpy would choose one type.
 
     >>> joined([np.array([2**53 + 1]), np.array([np.nan])]).dtype
@@ -220,7 +219,7 @@ def joined(parts: Sequence[npt.NDArray[Any]], axis: int = 0) -> npt.NDArray[Any]
     return np.concatenate(parts if one_type else [*map(_objects, parts)], axis=axis)
 
 
-def _objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _objects(array: AnyArray) -> AnyArray:
     """Return an array of objects; numpy itself would make integers of dates in nanoseconds."""
     return np.fromiter(array.flat, dtype=object, count=array.size).reshape(array.shape)
 
@@ -291,7 +290,7 @@ def seconds(value: Any) -> float:
     return float(since.days * 86400 + since.seconds + since.microseconds / 10**6)
 
 
-def seconds_of_column(values: npt.NDArray[Any]) -> FloatArray:
+def seconds_of_column(values: AnyArray) -> FloatArray:
     """Return the numbers of an array of ``datetime64``, NaN for what is missing."""
     unit, step = np.datetime_data(values.dtype)
     missing = np.isnat(values)

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.schema.declared import read_fields, refuse
 
 # How a fraction is written: its length is limited before it is computed with.
@@ -161,16 +161,16 @@ def one_of(kinds: Mapping[type, Codec[Any]]) -> Codec[Any]:
 _LARGEST_COUNT = 2**62  # Counts and their noise stay below this.
 
 
-def _array_of(dtype: str, fits: Callable[[object], bool]) -> Codec[npt.NDArray[Any]]:
+def _array_of(dtype: str, fits: Callable[[object], bool]) -> Codec[AnyArray]:
     """Return the codec of arrays: shape, order of the axes and numbers in that order."""
 
-    def encode(value: npt.NDArray[Any]) -> dict[str, Any]:
+    def encode(value: AnyArray) -> dict[str, Any]:
         array = np.asarray(value)
         if array.dtype != dtype:
             raise ValueError(f"Expected an array of {dtype}. Got {array.dtype} instead.")
         return {**layout(array), "data": in_memory(array).tolist()}
 
-    def decode(json: object, where: str) -> npt.NDArray[Any]:
+    def decode(json: object, where: str) -> AnyArray:
         given = read_fields(json, {"shape", "axes", "data"}, where)
         numbers = given["data"]
         if not isinstance(numbers, list) or not all(map(fits, numbers)):
@@ -186,7 +186,7 @@ INTEGERS = _array_of(
 )
 
 
-def layout(array: npt.NDArray[Any]) -> dict[str, Any]:
+def layout(array: AnyArray) -> dict[str, Any]:
     """Return the shape, and the axes from the slowest to the fastest in memory.
 
     Sums depend on it in their last bit.
@@ -196,12 +196,12 @@ def layout(array: npt.NDArray[Any]) -> dict[str, Any]:
     return {"shape": list(array.shape), "axes": axes}
 
 
-def in_memory(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def in_memory(array: AnyArray) -> AnyArray:
     """Return the numbers in the order in which they lie in memory."""
     return array.transpose(layout(array)["axes"]).ravel()
 
 
-def laid_out(given: dict[str, Any], flat: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
+def laid_out(given: dict[str, Any], flat: AnyArray, where: str) -> AnyArray:
     """Return numbers in the shape and layout that :func:`layout` described."""
     shape, axes = given["shape"], given["axes"]
     for name, sizes in (("shape", shape), ("axes", axes)):
