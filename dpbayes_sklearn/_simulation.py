@@ -27,6 +27,7 @@ from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.regression.coefficients import named_contrasts
 from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.posterior import GaussianPosterior
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 
@@ -284,7 +285,7 @@ class LinearSimulation(_Columns):
         moved = x @ (private.slopes.mean - exact.slopes.mean)[1:]
         return float(moved.std() / max((x @ exact.slopes.mean[1:]).std(), 1e-300))
 
-    def _both(self, table: Table) -> tuple[Any, Any]:
+    def _both(self, table: Table) -> tuple[GaussianPosterior, GaussianPosterior]:
         records = LocalRecords([(table, self._target(table))])
         statistics = Moments(self.design, self.scale, records)
         plan = self.estimator._plan(self.prior, Facts(self.n), self.budget)

@@ -16,7 +16,9 @@ from sklearn.utils import check_random_state
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
-from dpbayes_sklearn.base.estimator import AnyEstimator, AnyInput
+from dpbayes_sklearn.base.estimator import AnyEstimator, AnyInput, FitInput
+from dpbayes_sklearn.categories.counts import SimplexCounts
+from dpbayes_sklearn.categories.posterior import SimplexPrior
 from dpbayes_sklearn.conjugate import BetaBinomial, PosteriorRelease
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
@@ -30,6 +32,7 @@ from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, 
 from dpbayes_sklearn.privacy.budget import round_up
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 from dpbayes_sklearn.release import Plan, Release
+from dpbayes_sklearn.schema import Categories
 from dpbayes_sklearn.theory import distinguishable_distance
 
 __all__ = ["PosteriorQuerySession"]
@@ -110,7 +113,7 @@ class PosteriorQuerySession:
         self._queries = 0
         given = _exact_statistics(self._estimator, X, y, groups)
         if isinstance(self._estimator, PosteriorRelease):
-            prior, counts = _as_network(self._estimator, given)
+            prior, counts = _as_network(given)
             given = given._replace(statistics=counts)
             mechanism = self._estimator._mechanism
             self._plan: Plan[Any, Any] = plan(mechanism, prior, given.facts, self._budget)
@@ -243,28 +246,32 @@ def _drawn(estimator: AnyEstimator, given: AnyInput, release: Release[Any]) -> A
 
 
 @_drawn.register
-def _(estimator: DiscreteClassifier, given: AnyInput, release: Release[Any]) -> Any:
+def _(
+    estimator: DiscreteClassifier, given: AnyInput, release: Release[Any]
+) -> tuple[FloatArray, ...]:
     return tuple(table[0] for table in release.posterior.draws)
 
 
 @_drawn.register
-def _(estimator: PosteriorRelease, given: AnyInput, release: Release[Any]) -> Any:
+def _(estimator: PosteriorRelease, given: AnyInput, release: Release[Any]) -> float | FloatArray:
     shares = release.posterior.draws[0][0]
     return float(shares[0]) if isinstance(estimator, BetaBinomial) else shares
 
 
 @_drawn.register
-def _(estimator: BayesianLinearRegression, given: AnyInput, release: Release[Any]) -> Any:
+def _(estimator: BayesianLinearRegression, given: AnyInput, release: Release[Any]) -> Coefficients:
     fitted = copy(estimator)._attach(given.public, release)
     return Coefficients(fitted.intercept_, fitted.coef_)
 
 
 @_drawn.register
-def _(estimator: SumsEstimator, given: AnyInput, release: Release[Any]) -> Any:
-    return release.posterior.draws[0]
+def _(estimator: SumsEstimator, given: AnyInput, release: Release[Any]) -> FloatArray:
+    return np.asarray(release.posterior.draws[0])
 
 
-def _as_network(estimator: PosteriorRelease, given: AnyInput) -> tuple[DirichletPrior, CountTables]:
+def _as_network(
+    given: FitInput[Categories, SimplexPrior, SimplexCounts],
+) -> tuple[DirichletPrior, CountTables]:
     """Return shares as the network of a single node, which the sampler of networks draws from."""
     belief = given.prior.belief.concentration
     node = Network((len(belief),), ((),))

@@ -421,7 +421,7 @@ class _Ended:
             objective.step,
         )
 
-    def minimum(self, *noise: AnyArray) -> FloatArray:
+    def minimum(self, *noise: IntArray) -> FloatArray:
         """Search."""
         self.found = self._objective.minimum(*noise)
         return self.found

@@ -51,7 +51,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from dpbayes_sklearn._typing import AnyArray, FloatArray
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.records import blas_for
 from dpbayes_sklearn.logistic.blocks import Blocks
 from dpbayes_sklearn.logistic.record_sums import (
@@ -244,7 +244,7 @@ class LogisticLoss:
         """Lattice of what is released."""
         return self.plan.step
 
-    def minimum(self, *noise: AnyArray) -> FloatArray:
+    def minimum(self, *noise: IntArray) -> FloatArray:
         """Return the mode, tilted by the noise of every block and of the constant."""
         plan, farthest = self.plan, self.plan.farthest
         if max(float(np.abs(each).sum()) for each in noise) > farthest * plan.lattice:
@@ -254,7 +254,7 @@ class LogisticLoss:
         return search.minimum(plan.error)
 
 
-def tilt_of(plan: LogisticModePlan, *noise: AnyArray) -> FloatArray:
+def tilt_of(plan: LogisticModePlan, *noise: IntArray) -> FloatArray:
     """Return the noise of blocks and, last, of the constant as one of the parameters."""
     *rows, total = noise
     return np.asarray(np.concatenate([total, *rows]) @ plan.blocks.basis / plan.lattice)

@@ -28,6 +28,8 @@ from dpbayes_sklearn.metrics.statistics import (
     SCORE_STEPS,
     CellCounts,
     Classification,
+    Labelled,
+    Measured,
     Range,
     ScoreSums,
     Task,
@@ -203,7 +205,7 @@ class ReleasedEvaluation:
             return self.tables["confusion"], True
         return (self.tables["recall"], False) if "recall" in self.tables else None
 
-    def _right(self, code: int) -> tuple[Any, ...]:
+    def _right(self, code: int) -> tuple[int, int]:
         """Return the cell of the right predictions of a class."""
         assert self._by_class is not None
         return (code, code) if self._by_class[1] else (code, 1)
@@ -275,16 +277,17 @@ class ScorePart:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EvaluationPlan(Plan[Any, ReleasedEvaluation]):
+class EvaluationPlan(Plan[Labelled | Measured, ReleasedEvaluation]):
     """What an evaluation releases, part by part, squared influences last; n is None if secret."""
 
     task: Task
     n: int | None
     parts: tuple[ScorePart, ...]
 
-    def release(self, statistics: Any, noise: Noise) -> ReleasedEvaluation:
+    def release(self, statistics: Labelled | Measured, noise: Noise) -> ReleasedEvaluation:
         """Release the statistics of what a model said about records, part by part."""
-        records, found = statistics, ReleasedEvaluation(self.task, self.n)
+        records: Any = statistics  # of the kind that the task has
+        found = ReleasedEvaluation(self.task, self.n)
         for part in self.parts:
             if part.name == "sums":
                 found = replace(found, sums=_sums(part, self._losses(part, records), noise))
@@ -298,7 +301,7 @@ class EvaluationPlan(Plan[Any, ReleasedEvaluation]):
                 found = replace(found, tables={**found.tables, part.name: table})
         return found
 
-    def _counts(self, part: ScorePart, records: Any) -> CellCounts:
+    def _counts(self, part: ScorePart, records: Labelled) -> CellCounts:
         edges, shape = part.edges, part.shape
         if self.cost.infinite and part.name == "scores":  # without privacy, a bin for every score
             edges = np.unique(records.proba[:, 1])[1:]

@@ -50,7 +50,7 @@ class Objective(Protocol):
     def step(self) -> float:
         """Lattice of what is released."""
 
-    def minimum(self, *noise: AnyArray) -> FloatArray:
+    def minimum(self, *noise: IntArray) -> FloatArray:
         """Return the minimum of the objective with this noise in its gradient, within a step."""
 
 

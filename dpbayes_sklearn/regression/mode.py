@@ -67,7 +67,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from dpbayes_sklearn._typing import AnyArray, FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.data.records import blas_for
 from dpbayes_sklearn.noise import Noise, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.gradient import (
@@ -283,7 +283,7 @@ class RobustLoss:
         """Lattice of what is released."""
         return self.plan.step
 
-    def minimum(self, *noise: AnyArray) -> FloatArray:
+    def minimum(self, *noise: IntArray) -> FloatArray:
         """Return the mode, without a constant if there is none."""
         plan, first = self.plan, 0 if self.statistics.design.intercept else 1
         perturbation = plan.perturbation(*noise)

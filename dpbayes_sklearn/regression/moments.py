@@ -40,13 +40,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray, Positions
-from dpbayes_sklearn.data.records import Records, Shard
+from dpbayes_sklearn.data.records import A, Records, Shard
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SupNorm, least_noise
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
@@ -356,7 +356,7 @@ class Moments:
         """Return the same queries about some records, drawn at random; about all if None."""
         return replace(self, sample=sample)
 
-    def _total(self, ask: Callable[[Shard], Any]) -> Any:
+    def _total(self, ask: Callable[[Shard], A]) -> A:
         return self.records.total(ask, self.sample)
 
     @property

@@ -25,6 +25,7 @@ from functools import partial, singledispatch
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.data.records import Records, Shard
@@ -271,7 +272,7 @@ class SumDrawPlan(Plan[BoundedSums, SumsPosterior]):
         family = self.prior.families[j]
         return family.log_posterior(family.grid(self.points), self.n, total, self.tempers[j])
 
-    def weights(self, j: int, total: FloatArray) -> Any:
+    def weights(self, j: int, total: FloatArray) -> npt.NDArray[np.uint64]:
         """Return the integer weights that are drawn from."""
         return integer_weights(self.log_weights(j, total))
 
