@@ -272,38 +272,10 @@ def row_choices(n: int, positive: int, negative: int) -> list[int]:
     return ways
 
 
-def discrete_rows(sizes: Sequence[int], scale: Fraction, source: RandomSource) -> DrawnRows:
-    """Draw rows of the given sizes with P(v) proportional to exp(-max_j |v_j|_1/scale), exactly.
-
-    Parameters
-    ----------
-    sizes : sequence of int, each at least 1
-        Number of cells of every row.
-    scale : Fraction
-        The b. Meant for fine lattices: the number of tries grows as exp(m/2b).
-    source : callable
-        Random bytes, from `random_source`.
-
-    Returns
-    -------
-    total : int
-        The sum of any of the rows.
-    rows : list of arrays of int
-
-    Examples
-    --------
-    >>> from dpbayes_sklearn.noise.integers import random_source
-    >>> total, rows = discrete_rows([2, 3], Fraction(100), random_source(0))
-    >>> [len(row) for row in rows], {int(row.sum()) for row in rows} == {total}
-    ([2, 3], True)
-    """
-    return next(many_rows(sizes, scale, 1, source))
-
-
 def many_rows(
     sizes: Sequence[int], scale: Fraction, count: int, source: RandomSource
 ) -> Iterator[DrawnRows]:
-    """Yield independent noises with the law of `discrete_rows`, proposed many at a time.
+    """Yield rows with P(v) proportional to exp(-max_j |v_j|_1/scale), exactly, many at a time.
 
     >>> from dpbayes_sklearn.noise.integers import random_source
     >>> len([*many_rows([2, 3], Fraction(100), 5, random_source(0))])

@@ -220,23 +220,6 @@ def discrete_laplace_survival(k: npt.ArrayLike, scale: Fraction | float) -> Floa
     return np.where(at_least <= 0, 1.0, tail)
 
 
-def discrete_laplace_quantile(probability: float, scale: Fraction | float) -> int:
-    """Smallest k with P(abs(Z) <= k) >= probability.
-
-    >>> discrete_laplace_quantile(0.95, 10)
-    30
-    """
-    if not 0 <= probability < 1:
-        raise ValueError("probability must be in the range [0, 1).")
-    k = 0
-    if scale:
-        above = (1 - probability) * (1 + math.exp(-1 / float(scale))) / 2  # q**(k+1) <= above
-        k = max(math.ceil(-math.log(above) * float(scale)) - 2, 0)
-    while 1 - discrete_laplace_survival(k + 1, scale) < probability:
-        k += 1
-    return k
-
-
 WORDS = ((2**8, np.uint16), (2**24, np.uint32), (MAX_TERM, np.uint64))
 """The shortest word for each numerator: 8 bits are spare, as `bernoulli_exp` needs."""
 

@@ -13,10 +13,15 @@ from scipy.stats import chisquare
 
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise import integers as integers
-from dpbayes_sklearn.noise.class_rows import discrete_rows, many_rows, row_choices
+from dpbayes_sklearn.noise.class_rows import many_rows, row_choices
 from dpbayes_sklearn.noise.integers import random_source
 
 SMALLEST_P = 1e-4
+
+
+def discrete_rows(sizes, scale, source):
+    """Draw rows once."""
+    return next(many_rows(sizes, scale, 1, source))
 
 
 def fits(row, positive, negative):
