@@ -285,7 +285,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
-# colour-blind-safe palette, on white and on black
+# A colour-blind-safe palette that is legible on white and on black.
 COLOURS = ("#2f7fc1", "#e08a1e", "#1f9e89", "#c75d9b", "#8a6fd1", "#7d8794")
 MARKERS = ("o", "s", "^", "D", "v", "P")  # The markers of curves, in the order of their colours.
 

@@ -23,6 +23,7 @@ __all__ = [
     "warn_caller",
 ]
 
+# Folders whose code is not the caller's: warnings point to the first line outside of them.
 _INSIDE = tuple(
     str(Path(module).parent) + os.sep for module in (__file__, sklearn.__file__, joblib.__file__)
 )

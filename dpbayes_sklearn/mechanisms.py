@@ -475,6 +475,7 @@ class Local(Exponential):
         super().__init__()
 
 
+# Mechanisms by the names that users pass.
 _BY_NAME: dict[str, type[Mechanism]] = {
     cls.name(): cls
     for cls in (

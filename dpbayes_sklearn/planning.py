@@ -263,7 +263,7 @@ def _better_classifier(estimator: AnyEstimator, n: int, n_features: int | None) 
     return str(better.__name__)
 
 
-_VERDICTS = (  # measured: docs/user_guide/choosing.md
+_VERDICTS = (  # Measured; see docs/user_guide/choosing.md.
     (0.1, "expect about the accuracy that is possible without privacy"),
     (0.3, "expect to keep most of the possible accuracy"),
     (1.0, "expect to lose a part of the possible accuracy, often half of it"),

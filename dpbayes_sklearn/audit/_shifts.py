@@ -203,6 +203,7 @@ def _labelled(one: LabelledRecords, other: LabelledRecords, unit: PrivacyUnit) -
     return found
 
 
+# How the changes of statistics are measured, by their type; the first that fits counts.
 _BY_TYPE: list[tuple[type, Callable[[Any, Any, PrivacyUnit], list[Shift]]]] = [
     (CountTables, _counts),
     (LabelledCounts, lambda one, other, unit: _counts(one.counts, other.counts, unit)),

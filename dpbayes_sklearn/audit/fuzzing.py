@@ -253,11 +253,13 @@ class Unstable(float):
         raise OverflowError(MARK)
 
 
+# Numbers that code for usual ones trips over.
 NUMBERS: tuple[float, ...] = (
     *(math.nan, math.inf, -math.inf, -0.0, 5e-324, -2.2e-308, 1e308, -1.7391e308),
     *(float(MARK), -float(MARK) - 0.5, 2.0**53, 0.1 + 0.2),
 )
 
+# Cells of columns of objects that do the same.
 OBJECTS: tuple[Any, ...] = (
     *NUMBERS,
     *(int(MARK), 2**63, -(2**63) - 1, 2**70 + int(MARK), 10**400, -(10**400)),

@@ -170,6 +170,7 @@ def _mode_ratio(one: Any, other: Any, outcomes: AnyArray) -> FloatArray:
     return np.asarray(one.log_density(outcomes) - other.log_density(outcomes))
 
 
+# How the log likelihood ratio of a step is computed, by the kind of its law.
 _RATIOS: dict[type[StepLaw], Callable[..., FloatArray]] = {
     Added: _noise_ratio,
     Choice: _choice_ratio,

@@ -107,7 +107,7 @@ def warn_of_seeds(ledger: BudgetAccountant | None) -> None:
         )
 
 
-_WARNED: set[str] = set()  # ledgers already warned about scoring
+_WARNED: set[str] = set()  # Names of ledgers whose users were already warned about scoring.
 
 
 def warn_about_scores(ledger: BudgetAccountant | None) -> None:

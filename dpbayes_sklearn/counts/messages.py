@@ -156,8 +156,8 @@ class _Log(Algebra):
         return LINEAR.of_log(a + b)
 
 
-LINEAR: Algebra = _Linear()
-LOG: Algebra = _Log()
+LINEAR: Algebra = _Linear()  # Sums of products, for weights that neither overflow nor vanish.
+LOG: Algebra = _Log()  # The same with logarithms, where they might.
 
 
 TotalsWindow = Callable[[int, int], tuple[int, int]]

@@ -42,7 +42,7 @@ Reader = Callable[[str], Any]
 
 # How dask writes booleans that it has made texts of.
 _BOOLEAN_TEXTS = {"True": True, "False": False}
-_ISO_DATE = re.compile(  # pandas also reads "now", as another date every time
+_ISO_DATE = re.compile(  # Pandas also reads "now", as another date every time.
     r"-?\d+-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d(:?\d\d)?)?)?", re.ASCII
 )
 

@@ -35,6 +35,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # Dates are counted from here.
 # The most digits of a Decimal: 1e999999999 as an integer would fill the memory.
 _MOST_DIGITS = 10_000
 _MOST_MONTHS = 12 * 10**6  # Months from 1970. Numpy's calendar overflows only far beyond.
+# Units of durations in attoseconds, the smallest that numpy has.
 _ATTOSECONDS = {
     "W": 7 * 86400 * 10**18,
     "D": 86400 * 10**18,

@@ -250,8 +250,8 @@ class _Unknown:
         return np.inf
 
 
-NO_NOISE: Marginal = _NoNoise()
-UNKNOWN: Marginal = _Unknown()
+NO_NOISE: Marginal = _NoNoise()  # The marginal of a number that is exact.
+UNKNOWN: Marginal = _Unknown()  # The marginal of a number that carries no information.
 
 
 def sum_of(terms: Sequence[Marginal]) -> Marginal:

@@ -189,6 +189,7 @@ _NEIGHBOURS = {
     },
 }
 
+# The units of a whole record and of one feature value of a record.
 RECORD, FEATURE = PrivacyUnit("record"), PrivacyUnit("feature")
 
 

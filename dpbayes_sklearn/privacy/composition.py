@@ -106,7 +106,7 @@ _FIRST_ORDERS = np.geomspace(1e-6, 1e20, 313)
 Pure = Mapping[Exact, int]
 """How many pure releases of each epsilon there are."""
 
-_NONE: Pure = MappingProxyType({})
+_NONE: Pure = MappingProxyType({})  # Stands for a ledger without purely private releases.
 
 
 def zcdp_epsilon(rho: Exact, delta: Exact, pure: Pure = _NONE) -> Exact:

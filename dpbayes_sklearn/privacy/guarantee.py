@@ -40,6 +40,7 @@ from scipy.special import expit, logit
 from dpbayes_sklearn._presenting import QUIET, card, is_heard, remark, tag, tiles
 from dpbayes_sklearn.privacy.budget import Budget, Copies, PrivacyUnit, at_least, exact, round_up
 
+# How the first sentence of a guarantee names what is protected.
 _UNITS = {"record": "Record-level", "feature": "Attribute-level", "person": "Person-level"}
 _EXACT = ", drawn in integer arithmetic without rounding"
 _MECHANISMS = {
@@ -236,7 +237,8 @@ _warned = False  # Whether this process has warned of a large epsilon.
 _CHANGING = {"replace": "Changing", "add_remove": "Adding or removing"}
 WEAK = 10  # A guarantee with a larger epsilon is called weak.
 _WRITTEN_OUT = 15  # Above this epsilon, exp(epsilon) is too long a number to write out.
-# Data sets are multisets: where a position decides the batch, one record more moves all others
+# Data sets are multisets: where a position decides the batch, one record more moves all others to
+# other batches.
 APART = ", and nobody's batch depends on other people's records, such as on a position in a table"
 # Needed because each batch's size is public.
 STAYS = ", and somebody who is replaced stays in the same batch"

@@ -105,11 +105,12 @@ def _rho(spend: Spend) -> Fraction | float:
     return math.inf if spend.cost.delta else spend.cost.epsilon**2 / 2
 
 
+# The columns of the table of entries, in order.
 COLUMNS = (
     "number, time, label, release_id, scope, epsilon, delta, rho, "
     "spent_epsilon, spent_delta, spent_rho, unit, branch, allotment"
 )
-COSTS = "epsilon, delta, rho"
+COSTS = "epsilon, delta, rho"  # Those that say what an entry costs.
 
 
 @dataclass(frozen=True)

@@ -351,9 +351,10 @@ def _infinite(value: object) -> float:
 Kind = Literal["booleans", "integers", "numbers", "text", "dates", "durations", "anything"]
 """Kind of the values of a column: ``anything`` where its dtype does not determine it."""
 
+# Columns of these kinds hold whole numbers.
 WHOLE_KINDS: frozenset[Kind] = frozenset({"booleans", "integers"})
 
-_NAMES: dict[Kind, str] = {  # how the types of numpy, pandas, polars and pyarrow begin
+_NAMES: dict[Kind, str] = {  # How the names of types begin in numpy, pandas, polars and pyarrow.
     "booleans": r"bool",
     "integers": r"u?int\d",
     "numbers": r"float|double|halffloat|longdouble|decimal",

@@ -39,10 +39,11 @@ from dpbayes_sklearn.serialization.models import CATEGORIES, GUARANTEE, INTERVAL
 
 Model = TypeVar("Model", bound=Any)
 
-FORMAT, VERSION = "dpbayes_sklearn model", 1
+FORMAT, VERSION = "dpbayes_sklearn model", 1  # Every document begins with these.
 MOST_CHARACTERS = 2**28  # A longer document is refused unread.
 # A ledger is not part of a model, and a seed reveals the noise.
 _SECRET = {"accountant", "random_state"}
+# Fitted attributes that every model has.
 _FEATURE_FIELDS: dict[str, Codec[Any]] = {
     "n_features_in_": integer(1, 2**24),
     "feature_names_in_": optional(many(TEXT, 1)),
@@ -181,6 +182,7 @@ def _constant(name: str) -> float:
 _MOST_LETTERS = 2**26  # An array gives every text the room of the longest.
 # The Python type of an array's cells, by the kind of its dtype.
 _KINDS = {"b": bool, "i": int, "u": int, "f": float, "U": str}
+# Arrays of these dtypes can be written.
 _DTYPES = {"bool", "float16", "float32", "float64", "str", "object"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }

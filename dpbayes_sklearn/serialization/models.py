@@ -289,6 +289,7 @@ _INFERRED_FIELDS: dict[str, Codec[Any]] = {
     "released": _COUNTS,
 }
 _CONCENTRATION = {"concentration": FLOATS}
+# All posteriors but those with a temperature, which contain one of these.
 _UNTEMPERED: dict[type, Codec[Any]] = {
     DirichletPosterior: _of_fields(
         DirichletPosterior,
@@ -313,6 +314,7 @@ _UNTEMPERED: dict[type, Codec[Any]] = {
 _TEMPERED = _of_fields(TemperedPosterior, posterior=one_of(_UNTEMPERED))
 _POSTERIOR = one_of({**_UNTEMPERED, TemperedPosterior: _TEMPERED})
 
+# The fitted attributes that are written, by kind of model.
 NETWORK_MODEL: dict[str, Codec[Any]] = {
     "schema_": SCHEMA,
     "posterior_": _POSTERIOR,
