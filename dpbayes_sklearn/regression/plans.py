@@ -150,12 +150,13 @@ class NoisyProducts(SharedPlan):
 
     def _products(self, reach: Reach | None) -> GramMatrix | Block | GaussianGram:
         design, unit, both = self.prior.design, self.cost.unit, self.stages is Stages.BOTH
+        deviations = norm_deviations(self._n_epsilon, design, both)
         if self.shares.gaussian:
-            deviations = gaussian_deviations(self._n_epsilon, both)
+            deviations = deviations if both else gaussian_deviations(self._n_epsilon)
             return gaussian_gram(design, reach, deviations).protecting(unit)
         if reach is not None:
             reach = reach._replace(known=both)
-        return gram_block(design, unit, reach, norm_deviations(self._n_epsilon, design, both))
+        return gram_block(design, unit, reach, deviations)
 
     def beats(self, other: NoisyProducts) -> bool:
         """Tell which has less variance on average over the released products.
@@ -401,9 +402,9 @@ def norm_deviations(n_epsilon: float, design: Design, two_stages: bool = False) 
     return widening(n_epsilon, records) ** (2 if two_stages else 4)
 
 
-def gaussian_deviations(n_epsilon: float, two_stages: bool = False) -> float:
-    """Return the same for Gaussian noise."""
-    return widening(n_epsilon, _GAUSSIAN_WIDER_FROM) ** (1 if two_stages else 2)
+def gaussian_deviations(n_epsilon: float) -> float:
+    """Return the same for Gaussian noise in one stage."""
+    return widening(n_epsilon, _GAUSSIAN_WIDER_FROM) ** 2
 
 
 @lru_cache(maxsize=64)

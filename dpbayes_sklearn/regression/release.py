@@ -65,7 +65,9 @@ _RESIDUALS_AT = 3.5  # Residuals are clipped at this many standard deviations.
 _LEAST_MODE, _TWO_STAGES = 20, 600
 # Records over the deviation of Gaussian noise of sensitivity 1, over the root of the columns.
 _GAUSSIAN_TWO_STAGES = 90
-_TWO_STAGES_WIDER_FROM = 2500.0  # Windows are wider from this n times epsilon on.
+# Windows are wider from this n times epsilon on: in all, and for each column. Wide windows are for
+# intervals; with many columns they cost predictions more than they give.
+_TWO_STAGES_WIDER_FROM, _WIDER_FROM_EACH = 2500.0, 500.0
 _RESIDUALS_WIDER_FROM = 1000.0  # Windows of residuals are wider from this n times epsilon on.
 _USUAL_TAIL = 0.03  # Standard deviation of the mean of what is clipped, in half windows.
 # Share of the records whose residuals, or whose values in a column, may lie outside of a window.
@@ -217,8 +219,9 @@ def two_stages(
     excess have the sensitivities that those of a target have. Each step is private given those
     before it, and the parts add up.
     """
-    n = statistics.n
-    reach = widening(n * float(shares.per_record), _TWO_STAGES_WIDER_FROM)
+    n, columns = statistics.n, len(statistics.design.features)
+    wider_from = max(_TWO_STAGES_WIDER_FROM, _WIDER_FROM_EACH * columns)
+    reach = widening(n * float(shares.per_record), wider_from)
     places = located(statistics, shares, noise, reach)
     if places.numbers is not None:
         places = replace(places, numbers=places.numbers.narrowed(_VALUES_OUTSIDE, _LEAST_REACH))

@@ -49,7 +49,7 @@ class _TwoStages(NamedTuple):
     tail_from: int  # With fewer records the tail gets less: noise would hide it.
 
 
-_PURE = _TwoStages(Fraction(1, 2), 100, 600, 9600)
+_PURE = _TwoStages(Fraction(1, 3), 100, 600, 9600)
 _GAUSSIAN = _TwoStages(Fraction(1, 5), 100**2, 600**2, 1000**2)
 
 
@@ -94,7 +94,7 @@ class Shares(NamedTuple):
 
         >>> parts = Shares.of(Budget(Fraction(1)), 20_000, 1, residuals=True).in_two_stages(20_000)
         >>> round(float(parts.first), 3), round(float(parts.model), 3), parts.total
-        (0.435, 0.389, Fraction(1, 1))
+        (0.29, 0.525, Fraction(1, 1))
         """
         needs, records = _PURE, n * self.per_record
         if self.gaussian:
