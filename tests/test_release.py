@@ -53,6 +53,11 @@ def test_the_recipe_needs_what_the_package_needs() -> None:
     listed = {line.strip("- ").replace(" ", "") for line in run[1].splitlines()}
     assert listed == {*options["install_requires"].split(), f"python{options['python_requires']}"}
     assert setup()["options.entry_points"]["console_scripts"].strip() in recipe
+    backend = re.search(
+        r'requires = \["(setuptools)(>=\d+)"\]', (ROOT / "pyproject.toml").read_text()
+    )
+    assert backend
+    assert f"    - {backend[1]} {backend[2]}\n" in recipe
 
 
 @pytest.mark.parametrize("file", ["setup.cfg", "CITATION.cff", "SECURITY.md", "conda/meta.yaml"])
