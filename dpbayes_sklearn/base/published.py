@@ -22,6 +22,7 @@ from dpbayes_sklearn._presenting import Html, card, table, tag
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.privacy import PrivacyGuarantee
 from dpbayes_sklearn.privacy.budget import at_least
+from dpbayes_sklearn.schema.declared import CARD_COLUMNS
 from dpbayes_sklearn.serialization import Codec, estimator_name, read_model, write_model
 
 if TYPE_CHECKING:
@@ -108,15 +109,9 @@ def _columns(model: Any) -> _Section:
         known = getattr(model, "categories_", None)
         values = "0 and 1" if known is None else known.described().domain
         return _Section("Values", (f"{values}.",))
-    rows = [(name, *domain.described()) for name, domain in schema.columns.items()]
-    if schema.target is not None:
-        domain, other = schema.target.described()
-        left_out = getattr(model, "_leaves_out", False)
-        rows.append(
-            ("target", domain, "not counted: the record is left out" if left_out else other)
-        )
+    rows = schema.described(getattr(model, "_leaves_out", False))
     why = "Values outside their domain are mapped into it, both in fitting and in prediction."
-    return _Section("Columns", (why,), ("column", "domain", "other values count as"), tuple(rows))
+    return _Section("Columns", (why,), CARD_COLUMNS, tuple(rows))
 
 
 def _evaluation(evaluation: Any) -> _Section:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 import numpy as np
 
 from dpbayes_sklearn._compat import did_you_mean
-from dpbayes_sklearn._presenting import QUIET, Html, card, table, tag
+from dpbayes_sklearn._presenting import QUIET, card, table, tag
 from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.schema.domains import MOST_BINS, Categories, Domain, Interval, is_json_label
 from dpbayes_sklearn.schema.values import WHOLE_KINDS, Kind, as_cells, cells_of
@@ -107,6 +107,9 @@ def refuse_same_hash(values: Iterable[object], where: str) -> None:
     """Refuse values made to have one hash: a set of them would take forever."""
     if max(Counter(map(hash, values)).values(), default=0) > _MOST_OF_ONE_HASH:
         refuse(where, "has too many values of one hash")
+
+
+CARD_COLUMNS = ("column", "domain", "other values count as")
 
 
 @dataclass(frozen=True, init=False)
@@ -202,7 +205,26 @@ class Schema:
         return hash((tuple(self.columns.items()), self.target))
 
     def _repr_html_(self) -> str:
-        return schema_card(self.columns.items(), self.target, self.guarantee)
+        """Show one row for each column, the target last, and what was learned."""
+        parts = [table(CARD_COLUMNS, self.described(self.missing_target), text=range(3))]
+        if self.guarantee is not None:
+            parts.append(tag("p", tag("span", "Learned: ", class_=QUIET), str(self.guarantee)))
+        return card(f"Public domains of {len(self)} columns", *parts)
+
+    def described(self, left_out: bool) -> list[tuple[str, str, str]]:
+        """Return ``CARD_COLUMNS`` of every column, and of a target whose gaps are left out or not.
+
+        >>> Schema({"age": Interval(17, 90)}, Interval(0, 60)).described(True)[1]
+        ('target', '[0, 60]', 'the nearest end; if missing, the record is left out')
+        """
+        rows = [(name, *domain.described()) for name, domain in self.columns.items()]
+        if self.target is not None:
+            domain, other = self.target.described()
+            if left_out:
+                clipped = "the nearest end; if missing, the record is left out"
+                other = clipped if self.target.is_numeric else "not counted: the record is left out"
+            rows.append(("target", domain, other))
+        return rows
 
     def check(self, X: Any, y: Any = None) -> dict[str, int]:
         """Count the values outside their domain: **not private, for the data owner only**.
@@ -298,23 +320,6 @@ class Schema:
             raise ValueError(
                 f"The text is not a Schema written by Schema.to_json(): {error}."
             ) from None
-
-
-_CARD_COLUMNS = ("column", "domain", "other values count as")  # The columns of the card.
-
-
-def schema_card(
-    columns: Iterable[tuple[str, Domain]], target: Domain | None, guarantee: object
-) -> Html:
-    """Return one row for each column, the target last, and the guarantee of what was learned."""
-    rows = [(name, *domain.described()) for name, domain in columns]
-    title = f"Public domains of {len(rows)} columns"
-    if target is not None:
-        rows.append(("target", *target.described()))
-    parts = [table(_CARD_COLUMNS, rows, text=range(len(_CARD_COLUMNS)))]
-    if guarantee is not None:
-        parts.append(tag("p", tag("span", "Learned: ", class_=QUIET), str(guarantee)))
-    return card(title, *parts)
 
 
 _FEW_INTEGERS = 32  # An interval of up to this many integers gets a bin for each.
