@@ -211,7 +211,7 @@ def extremes(schema: Schema) -> tuple[Spread, Spread]:
     return Spread(_UNIFORM_SD, target=0.05), Spread(narrow, target=0.2 * (target.high - target.low))
 
 
-class _Columns(Simulation):
+class _GuessedColumns(Simulation):
     """Columns of a guessed spread."""
 
     public: Schema
@@ -248,7 +248,7 @@ class _Columns(Simulation):
         return np.asarray(np.clip(centre + sd * values, domain.low, domain.high))
 
 
-class LinearSimulation(_Columns):
+class LinearSimulation(_GuessedColumns):
     """Columns of a guessed spread, and a target that they explain to a half."""
 
     of: ClassVar[str] = "coefficients"
@@ -315,7 +315,7 @@ class LinearSimulation(_Columns):
         return np.asarray(self.scale.centre + self.scale.half * y)
 
 
-class LogisticSimulation(_Columns):
+class LogisticSimulation(_GuessedColumns):
     """Columns of the usual spread, and log odds of a usual spread that all of them add to."""
 
     of: ClassVar[str] = "log odds"

@@ -40,7 +40,7 @@ _NARROWEST_PART, _USUAL_PART = 32.0, 8.0
 """Draws reach scales down to a 32nd of the bounds; the prior expects an eighth of them."""
 
 
-_NARROW, _FARTHEST = 1e-75, 1e75
+_CLOSEST, _LARGEST_BOUND = 1e-75, 1e75
 """Bounds beyond these, whose fourth powers are no floats, are refused."""
 
 
@@ -84,10 +84,12 @@ class SumsEstimator(PrivateEstimator[Records, Prior, Prior, BoundedSums, SumsPos
             table.must_be_readable("bounds")
             leaks = (self._leak("bounds of the columns were", "bounds"),)
             intervals = [domain_from_data(table, j) for j in range(table.n_columns)]
-        if not all(i.high - i.low > _NARROW and max(-i.low, i.high) < _FARTHEST for i in intervals):
+        if not all(
+            i.high - i.low > _CLOSEST and max(-i.low, i.high) < _LARGEST_BOUND for i in intervals
+        ):
             raise ValueError(
-                f"bounds must be between -{_FARTHEST:g} and {_FARTHEST:g}, and more than "
-                f"{_NARROW:g} apart."
+                f"bounds must be between -{_LARGEST_BOUND:g} and {_LARGEST_BOUND:g}, and more than "
+                f"{_CLOSEST:g} apart."
             )
         columns, families = zip(*map(self._column, intervals), strict=True)
         return Prior(columns, families, finest_grid(n, len(columns), self._budget())), leaks

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.categories.counts import SimplexCounts
-from dpbayes_sklearn.columns.plans import FrameContents, TextCounts
+from dpbayes_sklearn.columns.plans import NumbersAndTexts, TextCounts
 from dpbayes_sklearn.columns.quantiles import SortedColumns
 from dpbayes_sklearn.counts.dependence import ColumnScores, EdgeScores
 from dpbayes_sklearn.counts.fourier import CharacterSums
@@ -214,7 +214,7 @@ _BY_TYPE: list[tuple[type, Callable[[Any, Any, PrivacyUnit], list[Shift]]]] = [
     (EdgeScores, _scores),
     (TextCounts, _texts),
     (
-        FrameContents,
+        NumbersAndTexts,
         lambda one, other, unit: [
             *_columns(one.numbers, other.numbers, unit),
             *_texts(one.texts, other.texts, unit),

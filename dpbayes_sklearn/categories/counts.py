@@ -41,7 +41,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,8 +63,6 @@ class SimplexCounts:
     """
 
     counts: IntArray
-
-    kind: ClassVar[str] = "simplex"
 
     @classmethod
     def count(cls, codes: npt.NDArray[np.intp], n_categories: int) -> SimplexCounts:

@@ -40,7 +40,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,8 +81,6 @@ class TextCounts:
     columns: tuple[Counter[str], ...]
     n: int
 
-    kind: ClassVar[str] = "texts"
-
     @classmethod
     def of_shard(cls, places: Sequence[int], shard: Shard) -> TextCounts:
         """Count the texts of some columns of a shard."""
@@ -112,13 +110,11 @@ def _counted(cells: Any) -> Counter[str]:
 
 
 @dataclass(frozen=True, repr=False)
-class FrameContents:
+class NumbersAndTexts:
     """Sensitive: the columns of numbers and the columns of texts of the same records."""
 
     numbers: SortedColumns
     texts: TextCounts
-
-    kind: ClassVar[str] = "contents"
 
     @property
     def n(self) -> int:
@@ -200,7 +196,7 @@ class TextPlan(Plan[TextCounts, Found]):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FramePlan(Plan[FrameContents, tuple[Answers, Found]]):
+class FramePlan(Plan[NumbersAndTexts, tuple[Answers, Found]]):
     """Quantiles of columns of numbers, and the common texts of others; None where there are none.
 
     Every column has as much of epsilon as any other.
@@ -224,7 +220,7 @@ class FramePlan(Plan[FrameContents, tuple[Answers, Found]]):
             texts=TextPlan.of(n_texts, of_texts) if n_texts else None,
         )
 
-    def release(self, statistics: FrameContents, noise: Noise) -> tuple[Answers, Found]:
+    def release(self, statistics: NumbersAndTexts, noise: Noise) -> tuple[Answers, Found]:
         """Return the answers about numbers, and the texts."""
         answers = self.numbers.release(statistics.numbers, noise) if self.numbers else ()
         return answers, self.texts.release(statistics.texts, noise) if self.texts else ()

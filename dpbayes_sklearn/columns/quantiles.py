@@ -24,7 +24,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -70,8 +69,6 @@ class SortedColumns:
     records: Records
     places: tuple[int, ...] | None = None
     """Positions of the columns that are meant; all if left out."""
-
-    kind: ClassVar[str] = "quantiles"
 
     @property
     def n(self) -> int:

@@ -299,7 +299,7 @@ def _transposed(matrices: FloatArray) -> FloatArray:
 # Values of the spread g of the rows of a feature whose evidence is compared.
 SPREADS = np.array([0.0, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6])
 _NO_SPREAD = 0.1  # Prior probability of g = 0.
-_LOG_SPREAD_SD = 1.2  # Prior standard deviation of log g.
+_LOG_G_SD = 1.2  # Prior standard deviation of log g.
 _SMOOTH = 0.5  # Prior probability that rows of ordered values are smooth, if they spread at all.
 _EM_ROUNDS = 60  # The weights of the spreads are estimated in this many rounds of EM.
 
@@ -353,7 +353,7 @@ def prior_weights(freedom: int, ordered: bool) -> FloatArray:
     >>> prior_weights(100, ordered=False).round(2)
     array([0.1 , 0.  , 0.  , 0.02, 0.14, 0.31, 0.28, 0.11, 0.04])
     """
-    away = np.log(SPREADS[1:] / min(5.0 / freedom, 0.3)) / _LOG_SPREAD_SD
+    away = np.log(SPREADS[1:] / min(5.0 / freedom, 0.3)) / _LOG_G_SD
     positive = np.exp(-0.5 * away**2)
     positive *= (1.0 - _NO_SPREAD) / positive.sum()
     if ordered:

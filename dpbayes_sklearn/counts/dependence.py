@@ -63,7 +63,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
@@ -212,8 +212,6 @@ class ColumnScores:
     scores: IntArray  # The score of each column, in steps.
     n: int
     sizes: tuple[int, ...]  # Numbers of values of the columns, and of the target.
-
-    kind: ClassVar[str] = "scores"
 
     @classmethod
     def of(cls, counts: CountTables) -> ColumnScores:
@@ -376,8 +374,6 @@ class EdgeScores:
     scores: IntArray  # Symmetric; the highest price is added to all, so that none is negative.
     star: int  # What the mean score of a tree is compared with: public.
     n: int  # Number of records.
-
-    kind: ClassVar[str] = "scores"
 
     @classmethod
     def of(cls, tables: PairTables, prices: TreePrices) -> EdgeScores:

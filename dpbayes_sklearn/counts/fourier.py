@@ -57,7 +57,9 @@ _MOST_DRAWS = 1_000_000
 """Numbers that the public simulation of an increment draws at most."""
 
 _MOST_TERMS = 1 << 15  # All supports together have at most this many nodes.
-_MOST_CELLS = 1 << 20  # All factors, and a table while eliminating, have at most this many cells.
+_MOST_FACTOR_CELLS = (
+    1 << 20
+)  # All factors, and a table while eliminating, have at most this many cells.
 
 
 @lru_cache(maxsize=64)
@@ -134,7 +136,7 @@ def _factor(support: Support, types: Sequence[IntArray]) -> IntArray:
 
 def _maximum(supports: Sequence[Support], types: Sequence[IntArray]) -> int | None:
     """Return the maximum of the sum of all m_S, eliminating variables of low degree first."""
-    if sum(prod(len(types[u]) for u in support) for support in supports) > _MOST_CELLS:
+    if sum(prod(len(types[u]) for u in support) for support in supports) > _MOST_FACTOR_CELLS:
         return None
     factors = {support: _factor(support, types) for support in supports}
     holding = {u: set(held) for u, held in _containing(supports).items()}
@@ -146,7 +148,7 @@ def _maximum(supports: Sequence[Support], types: Sequence[IntArray]) -> int | No
         if degree != len(neighbours.get(chosen, ())):
             continue  # eliminated already, or its degree has changed
         scope = tuple(sorted(neighbours.pop(chosen)))
-        if prod(len(types[u]) for u in scope) > _MOST_CELLS:
+        if prod(len(types[u]) for u in scope) > _MOST_FACTOR_CELLS:
             return None
         held = holding.pop(chosen)
         table = sum(_aligned(s, factors.pop(s), scope) for s in held)

@@ -165,9 +165,9 @@ TotalsWindow = Callable[[int, int], tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class _Node:
+class _Subtree:
     segment: Segment
-    children: tuple[_Node, _Node] | None = None
+    children: tuple[_Subtree, _Subtree] | None = None
 
 
 class SumTree:
@@ -192,9 +192,11 @@ class SumTree:
         """Weights of the total."""
         return self._root.segment
 
-    def _grow(self, parts: Sequence[Segment], window: TotalsWindow, first: int, last: int) -> _Node:
+    def _grow(
+        self, parts: Sequence[Segment], window: TotalsWindow, first: int, last: int
+    ) -> _Subtree:
         if last - first == 1:
-            return _Node(parts[first])
+            return _Subtree(parts[first])
         middle = (first + last) // 2
         left = self._grow(parts, window, first, middle)
         right = self._grow(parts, window, middle, last)
@@ -203,8 +205,8 @@ class SumTree:
         lowest, highest = max(lowest, a.start + b.start), min(highest, a.stop + b.stop - 2)
         if lowest > highest:  # no total can occur: keep one point, of no weight
             empty = np.full(1, self.algebra.zero)
-            return _Node(Segment(lowest, empty), (left, right))
-        return _Node(self.algebra.sum(a, b, lowest, highest), (left, right))
+            return _Subtree(Segment(lowest, empty), (left, right))
+        return _Subtree(self.algebra.sum(a, b, lowest, highest), (left, right))
 
     def parts_given(self, total: Segment) -> list[Segment]:
         """Weight of each part's value that comes from everything but the part itself.
@@ -215,7 +217,7 @@ class SumTree:
         self._descend(self._root, total, out)
         return out
 
-    def _descend(self, node: _Node, total: Segment, out: list[Segment]) -> None:
+    def _descend(self, node: _Subtree, total: Segment, out: list[Segment]) -> None:
         if node.children is None:
             values = self.algebra.window(total, node.segment.start, node.segment.stop - 1)
             out.append(Segment(node.segment.start, values))
@@ -233,7 +235,7 @@ class SumTree:
         return out
 
     def _split(
-        self, node: _Node, totals: IntArray, rng: np.random.Generator, out: IntArray
+        self, node: _Subtree, totals: IntArray, rng: np.random.Generator, out: IntArray
     ) -> None:
         if node.children is None:
             out[:, 0] = totals

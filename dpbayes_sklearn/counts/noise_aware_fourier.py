@@ -269,7 +269,7 @@ def _on_plane(factors: list[FloatArray], by: np.ufunc) -> FloatArray:
     return plane
 
 
-_MOST_STEPS = 2000  # A projection ends after at most this many steps.
+_PROJECTION_STEPS = 2000  # A projection ends after at most this many steps.
 _POWER_STEPS = 30  # The largest eigenvalue is found in this many steps of the power method.
 
 
@@ -284,7 +284,7 @@ def nonnegative_fit(network: Network, blocks: Blocks, n: int, tolerance: float) 
     step = 1.0 / linear.squared_norm()
     multipliers = momentum = np.zeros(linear.n_cells)
     pace = 1.0
-    for _ in range(_MOST_STEPS):
+    for _ in range(_PROJECTION_STEPS):
         cells = linear.cells(z + linear.transposed(momentum), n)
         gradient_step = np.maximum(momentum - step * cells, 0.0)
         if np.abs(gradient_step - momentum).max() <= step * tolerance:

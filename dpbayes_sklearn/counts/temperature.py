@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -136,8 +136,6 @@ class LossSums:
     sums: IntArray
     n: int
     n_classes: int
-
-    kind: ClassVar[str] = "losses"
 
     @classmethod
     def none(cls, n_classes: int) -> LossSums:

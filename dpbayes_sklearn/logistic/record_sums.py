@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -85,8 +85,6 @@ class LabelledRecords:
     blocks: Blocks  # What the columns of the records mean.
     classes: Categories  # The two classes; the second one counts as 1.
     records: Records  # Features and labels, wherever they are.
-
-    kind: ClassVar[str] = "labels"
 
     @property
     def n(self) -> int:

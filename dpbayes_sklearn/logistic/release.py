@@ -146,7 +146,7 @@ _LOOK_SHARE = Fraction(1, 10)  # Histograms of the numbers get this part of epsi
 # The curvature gets the first part of epsilon, or the second if records are very many.
 _CURVATURE_SHARE, _LESS_CURVATURE_SHARE = Fraction(3, 10), Fraction(3, 20)
 # From this n epsilon / p on records are very many, and intervals are released unless refused.
-_MANY_RECORDS = 4000.0
+_MANY_PER_PARAMETER = 4000.0
 # More parameters than the first are refused; more than the second get no intervals by default.
 _MOST_PARAMETERS, _MOST_WITH_INTERVALS = 2000, 200
 _HISTOGRAM_TRUST = 0.7  # A released histogram has at most this weight beside the uniform law.
@@ -465,11 +465,11 @@ def _curvature_share(prior: LogisticPrior, rho: float) -> Fraction:
             f"intervals=True is available for at most {_MOST_WITH_INTERVALS} parameters; the model "
             f"has {prior.blocks.parameters}. Set intervals=False."
         )
-    wanted = rho >= _MANY_RECORDS and few if prior.intervals is None else prior.intervals
+    wanted = rho >= _MANY_PER_PARAMETER and few if prior.intervals is None else prior.intervals
     return (
         Fraction(0)
         if not wanted
         else _LESS_CURVATURE_SHARE
-        if rho >= _MANY_RECORDS
+        if rho >= _MANY_PER_PARAMETER
         else _CURVATURE_SHARE
     )

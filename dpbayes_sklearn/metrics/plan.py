@@ -41,7 +41,7 @@ from dpbayes_sklearn.privacy.gaussian import composed_rho
 from dpbayes_sklearn.release import Plan
 
 # Prior of a loss's variance over the largest possible one: median, and deviation of its log.
-_USUAL_VARIANCE, _LOG_VARIANCE_SD = 0.3, 0.8
+_USUAL_LOSS_VARIANCE, _LOG_LOSS_VARIANCE_SD = 0.3, 0.8
 
 
 class ConfusionMatrix(NamedTuple):
@@ -159,7 +159,7 @@ class ReleasedEvaluation:
         if not seen.errors.any():
             return seen.value
         shares = np.geomspace(1e-3, 1.0, 200)
-        prior = -(np.log(shares / _USUAL_VARIANCE) ** 2) / (2 * _LOG_VARIANCE_SD**2)
+        prior = -(np.log(shares / _USUAL_LOSS_VARIANCE) ** 2) / (2 * _LOG_LOSS_VARIANCE_SD**2)
         error = (seen.value - shares * most) / (np.std(seen.errors) / math.sqrt(2))
         weight = np.exp(prior - np.abs(error) - (prior - np.abs(error)).max())
         return float(weight @ shares / weight.sum() * most)

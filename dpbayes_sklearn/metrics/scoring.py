@@ -127,7 +127,7 @@ def private_score(
     _refuse_others(chosen)
     check_is_fitted(chosen)
     unit = _unit_of(chosen, privacy_unit)
-    asked, copies = _Asked.of(scoring, epsilon, delta, unit, level), _copies(chosen, unit)
+    asked, copies = _Request.of(scoring, epsilon, delta, unit, level), _copies(chosen, unit)
     if copies is not None:
         asked = asked._replace(budget=copies.inner(asked.budget))
     task = _task(chosen.schema_.target, least_probability, largest_error, chosen)
@@ -223,7 +223,7 @@ def private_cross_validate(
             "A cross-validation needs declared domains: set schema, or bounds and classes."
         )
     check_scalar(cv, "cv", Integral, min_val=2)
-    asked = _Asked.of(scoring, epsilon, delta, unit, level)
+    asked = _Request.of(scoring, epsilon, delta, unit, level)
     ledger, kind = accountant or estimator._ledger(), column_kind(y)
     with quiet_numpy():
         rows = in_memory(X, estimator._declared_width, "private_cross_validate")
@@ -277,7 +277,7 @@ def _folds(n: int, labels: AnyArray | None, unit: PrivacyUnit, cv: int, noise: N
     return np.floor(cv * coins).astype(np.intp)
 
 
-class _Asked(NamedTuple):
+class _Request(NamedTuple):
     """Metrics, budget and level that were asked for, checked."""
 
     metrics: tuple[str, ...]
@@ -285,7 +285,7 @@ class _Asked(NamedTuple):
     level: float
 
     @classmethod
-    def of(cls, scoring: Any, epsilon: Any, delta: Any, unit: PrivacyUnit, level: Any) -> _Asked:
+    def of(cls, scoring: Any, epsilon: Any, delta: Any, unit: PrivacyUnit, level: Any) -> _Request:
         """Read the parameters, refusing wrong ones."""
         names = (scoring,) if isinstance(scoring, str) else tuple(scoring)
         if not names:

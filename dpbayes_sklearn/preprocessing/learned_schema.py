@@ -12,7 +12,7 @@ import numpy as np
 from dpbayes_sklearn._presenting import remark
 from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
 from dpbayes_sklearn.base.spending import DELTA
-from dpbayes_sklearn.columns.plans import Found, FrameContents, FramePlan, TextCounts
+from dpbayes_sklearn.columns.plans import Found, FramePlan, NumbersAndTexts, TextCounts
 from dpbayes_sklearn.columns.quantiles import Answers, QuantileQuestions, SortedColumns
 from dpbayes_sklearn.data.arrow import framed
 from dpbayes_sklearn.data.dask import PartitionedTable
@@ -54,7 +54,7 @@ class _Asked(NamedTuple):
 
 
 class FrameDomains(
-    PrivateEstimator[Records, _Public, _Asked, FrameContents, tuple[Answers, Found]]
+    PrivateEstimator[Records, _Public, _Asked, NumbersAndTexts, tuple[Answers, Found]]
 ):
     """The domains of the columns of a data frame; :func:`learn_schema` describes its parameters."""
 
@@ -107,9 +107,9 @@ class FrameDomains(
         dates = tuple(kind == "dates" for kind in kinds)
         return _Public(n, names, dates, numbers, texts), ()
 
-    def _statistics(self, public: _Public, prior: _Asked, records: Records) -> FrameContents:
+    def _statistics(self, public: _Public, prior: _Asked, records: Records) -> NumbersAndTexts:
         texts = records.total(partial(TextCounts.of_shard, public.texts))
-        return FrameContents(SortedColumns(records, public.numbers), texts)
+        return NumbersAndTexts(SortedColumns(records, public.numbers), texts)
 
     def _prior(self, public: _Public) -> _Asked:
         _, rest = self._shares(self._budget())

@@ -330,8 +330,6 @@ class Moments:
     # The records that the queries are about, in increasing order; all if left out.
     sample: Positions | None = None
 
-    kind: ClassVar[str] = "moments"
-
     @property
     def n(self) -> int:
         """Number of records asked: exact if it is public, otherwise the released one."""

@@ -215,7 +215,7 @@ def _wrong_alphas(prior: Any) -> str | None:
     return None if fits and positive else "has pseudo-counts that are not those of its network"
 
 
-class _Parts(NamedTuple):
+class _PosteriorParts(NamedTuple):
     """The parts of a posterior, checked before anything is inferred from them."""
 
     network: Network
@@ -228,7 +228,7 @@ def _inferred(posterior: type) -> Callable[..., Any]:
     """Return a function that checks the parts of a posterior, then infers it."""
 
     def make(**parts: Any) -> Any:
-        given = _Parts(**parts)
+        given = _PosteriorParts(**parts)
         fault = _wrong_alphas(given)
         if given.released.network != given.network:
             fault = "was released for another network"

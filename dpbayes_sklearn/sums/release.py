@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, singledispatch
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +89,6 @@ class BoundedSums:
     sums: IntArray
     n: int
     grid: int = GRID
-    kind: ClassVar[str] = "sums"
 
     @classmethod
     def of(cls, columns: tuple[Column, ...], records: Records, grid: int = GRID) -> BoundedSums:

@@ -223,7 +223,7 @@ def test_the_sensitivity_of_other_graphs_is_exact_and_below_the_bound(seed: int)
 
 
 def test_a_graph_too_dense_to_eliminate_has_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensitivity_module, "_MOST_CELLS", 10)
+    monkeypatch.setattr(sensitivity_module, "_MOST_FACTOR_CELLS", 10)
     dense = Network((3, 3, 3, 3), ((), (0,), (0, 1), (0, 1, 2)))
     assert exact_sensitivity(dense, closure(dense), RECORD) is None
     bound = l1_sensitivity(dense, closure(dense), RECORD)
