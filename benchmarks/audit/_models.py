@@ -17,6 +17,7 @@ def person(max_records: int = 2, **options: Any) -> PrivacyUnit:
 
 RECORD, FEATURE = PrivacyUnit(), PrivacyUnit("feature")
 ADDED, PERSON = PrivacyUnit("record", neighbours="add_remove"), PrivacyUnit("person", max_records=2)
+# A person with two records who is there or not, as a record of ADDED is.
 THERE = PrivacyUnit("person", max_records=2, neighbours="add_remove")
 UNITS = (ADDED, PERSON, THERE)
 

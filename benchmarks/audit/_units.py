@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._cases import Case, cases_of, crossings
 from benchmarks.audit._models import ADDED, PERSON, RECORD, UNITS, line, naive_bayes
 from dpbayes_sklearn import BetaBinomial, BudgetAccountant, DirichletMultinomial, PrivateSearchCV
 from dpbayes_sklearn.audit.replaying import DRAWS, replay
@@ -26,7 +26,6 @@ from dpbayes_sklearn.model_selection.runs import points
 from dpbayes_sklearn.preprocessing import scalers
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
-from dpbayes_sklearn.release import boundary
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.declared import Bins
 
@@ -74,21 +73,19 @@ def worst_weighted_loss(unit: PrivacyUnit, missing: bool = False) -> Fraction:
 
 def _released(model: Any, table: tuple[Any, ...]) -> list[tuple[Any, Any]]:
     """Return the law of the noise and the exact numbers of every step of a fit."""
-    steps = []
-
-    def seen(release: Any, plan: Any, statistics: Any, noise: Any) -> Any:
-        numbers = getattr(statistics, "tables", None)
-        exact = [statistics.n] if numbers is None else np.concatenate([*map(np.ravel, numbers)])
-        law = plan.law if numbers is None else plan.tables.law
-        steps.append((law, np.array(exact, np.int64)))
-        return release(plan, statistics, noise)
-
     x, y, w = (np.array(column, float) for column in zip(*table, strict=True))
-    with boundary(seen):
+    with crossings(_law_and_numbers) as steps:
         clone(model).fit(
             x[:, None], y, **({} if model.max_weight is None else {"sample_weight": w})
         )
     return steps
+
+
+def _law_and_numbers(plan: Any, statistics: Any, noise: Any) -> tuple[Any, Any]:
+    numbers = getattr(statistics, "tables", None)
+    if numbers is None:
+        return plan.law, np.array([statistics.n], np.int64)
+    return plan.tables.law, np.concatenate([*map(np.ravel, numbers)]).astype(np.int64)
 
 
 def _weighted_regression() -> Iterator[str]:

@@ -22,7 +22,7 @@ from dpbayes_sklearn.audit.deltas import enumerate_texts
 from dpbayes_sklearn.audit.recording import Transcript
 from dpbayes_sklearn.audit.replaying import replay
 from dpbayes_sklearn.categories import plans
-from dpbayes_sklearn.columns import quantiles as ask
+from dpbayes_sklearn.columns import quantiles
 from dpbayes_sklearn.columns.quantiles import BinEdges, QuantileQuestions
 from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
 from dpbayes_sklearn.counts.network import Network
@@ -136,12 +136,15 @@ def _moments() -> Iterator[World]:
 
 def _preparation() -> Iterator[World]:
     six, eight = {"epsilon": 6.0}, {"epsilon": 8.0}
-    outer, centre = ask.OuterQuantiles(*QUARTERS, 3, 6.0), ask.CentreAndSpread(3, 6.0, (0.0, 4.0))
+    outer, centre = (
+        quantiles.OuterQuantiles(*QUARTERS, 3, 6.0),
+        quantiles.CentreAndSpread(3, 6.0, (0.0, 4.0)),
+    )
     yield World("quantiles", _questions(BinEdges(4)), 3, six)
     yield World("quantiles", _questions(outer), 3, {})
     yield World("quantiles", _questions(centre), 3, six)
     yield World("quantiles", _questions(BinEdges(2), BinEdges(2)), 2, {"epsilon": 12.0})
-    yield World("quantiles", _questions(ask.RangeAndEdges(2, 4, 8.0)), 4, eight)
+    yield World("quantiles", _questions(quantiles.RangeAndEdges(2, 4, 8.0)), 4, eight)
     yield World("permute_and_flip", ColumnChoice(PAIR, 1), 4, eight)
     yield World("permute_and_flip", ColumnChoice(Network.star([3, 3], 3), 1), 2, {"epsilon": 0.5})
     yield World("permute_and_flip", ColumnChoice(Network.star([2, 2, 2], 2), 2), 2, eight)
@@ -172,7 +175,7 @@ def _units_of_preparation() -> Iterator[World]:
         median = ColumnUniverse(_questions(BinEdges(2)), few)
         yield World("quantiles", median, 6 * unit.max_records, {"unit": unit, "epsilon": 6.0}, 0.9)
     for unit in UNITS:
-        sides = _questions(ask.OuterQuantiles(*QUARTERS, 400, 6.0, None, unit))
+        sides = _questions(quantiles.OuterQuantiles(*QUARTERS, 400, 6.0, None, unit))
         of = {"unit": unit, "epsilon": 6.0}
         yield World("quantiles", ColumnUniverse(sides, few), 5, of)
         yield World("permute_and_flip", ColumnChoice(PAIR, 1), 3, of)

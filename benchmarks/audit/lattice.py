@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from benchmarks.audit._cases import Row
 from benchmarks.audit._models import line
-from dpbayes_sklearn import mechanisms as by
+from dpbayes_sklearn import mechanisms
 from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.categories.candidates import Candidates
@@ -87,12 +87,15 @@ def integers() -> Iterator[OnLattice]:
     rows = ClassRows.of(tuple(values), n_classes, 2, Fraction(BUDGET.epsilon))
     joint = SupNorm.of((1,) * sum_count(NETWORK), 2, Fraction(BUDGET.epsilon))
     steps = "joint noise, in steps of the grid"
-    for kind, what, law in ((by.Laplace, "counts, laplace", rows), (by.Fourier, SUMS, joint)):
+    for kind, what, law in (
+        (mechanisms.Laplace, "counts, laplace", rows),
+        (mechanisms.Fourier, SUMS, joint),
+    ):
         yield OnLattice(what, kind(noise="independent"), tables(), PRIOR, whole)
         on_grid = partial(_on_grid, law.grid)
         yield OnLattice(f"{what}, {steps}", kind(noise="joint"), tables(), PRIOR, on_grid)
     simplex, belief = SimplexCounts(np.array([7, 3, 20])), SimplexPrior(Dirichlet([0.5, 1.0, 2.0]))
-    for mechanism in (by.Laplace(), by.LaplaceImproved(), by.Geometric()):
+    for mechanism in (mechanisms.Laplace(), mechanisms.LaplaceImproved(), mechanisms.Geometric()):
         yield OnLattice(f"one variable, {mechanism.name()}", mechanism, simplex, belief, whole)
 
 
@@ -108,7 +111,7 @@ def chosen() -> Iterator[OnLattice]:
     def among(numbers: npt.NDArray[Any]) -> Any:
         return np.array([tuple(one) in public for one in numbers.tolist()])
 
-    for mechanism in (by.Exponential(), by.Hellinger(), by.Local()):
+    for mechanism in (mechanisms.Exponential(), mechanisms.Hellinger(), mechanisms.Local()):
         yield OnLattice(f"one variable, {mechanism.name()}", mechanism, counts, belief, among)
 
 
@@ -119,9 +122,9 @@ def draws() -> Iterator[OnLattice]:
     leaves = (leaf_probabilities(np.array([*product(left, repeat=s)])).ravel() for s in (1, 2))
     public = np.unique(np.concatenate([*leaves]))
     for mechanism in (
-        by.Sampler(**options),
-        by.MAP(**options),
-        by.MAP(score="posterior", **options),
+        mechanisms.Sampler(**options),
+        mechanisms.MAP(**options),
+        mechanisms.MAP(score="posterior", **options),
     ):
         what = f"tables, {mechanism.name()} ({getattr(mechanism, 'score', 'draws')})"
         yield OnLattice(what, mechanism, tables(), PRIOR, partial(np.isin, test_elements=public))
@@ -137,7 +140,7 @@ def records(columns: int) -> Moments:
 def moments(scale: float, counted: type[Counted] | None = None) -> Iterator[Row]:
     statistics = records(40)
     prior = GaussianPrior(statistics.design)
-    for mechanism in (by.Laplace(), by.Fourier()):
+    for mechanism in (mechanisms.Laplace(), mechanisms.Fourier()):
         noise = (counted or Counted)()
         while noise.values < VALUES * scale:
             released(mechanism, statistics, prior, BUDGET, noise)
@@ -175,7 +178,7 @@ class Counted(Noise):
 def coefficients(scale: float) -> Iterator[Row]:
     statistics = records(40)
     prior = GaussianPrior(statistics.design, noise_variance=0.1)
-    for mechanism in (by.Sampler(500), by.MAP()):
+    for mechanism in (mechanisms.Sampler(500), mechanisms.MAP()):
         noise = Counted()
         while noise.values < VALUES * scale * (1.0 if mechanism.name() == "sampler" else 0.1):
             released(mechanism, statistics, prior, BUDGET, noise)

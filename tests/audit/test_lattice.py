@@ -47,8 +47,8 @@ def test_floating_point_noise_on_moments_is_seen():
 
 def test_draws_of_another_grid_are_seen():
     with mock.patch.object(lattice, "POINTS", 32):
-        mechanism = lattice.by.Sampler(n_points=33, omega=0.2)
-        with mock.patch.object(lattice.by, "Sampler", return_value=mechanism):
+        mechanism = lattice.mechanisms.Sampler(n_points=33, omega=0.2)
+        with mock.patch.object(lattice.mechanisms, "Sampler", return_value=mechanism):
             assert not next(lattice.draws()).row(2000).passed
 
 
