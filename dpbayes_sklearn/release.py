@@ -40,11 +40,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -185,6 +185,24 @@ class Release(Generic[P]):
 
     posterior: P
     guarantee: PrivacyGuarantee
+
+
+class _Comparable(Protocol):
+    """A plan that public facts compare with another of its type."""
+
+    def beats(self, other: Any, /) -> bool: ...
+
+
+C = TypeVar("C", bound=_Comparable)
+
+
+def less_noise(pure: C, gaussian: Callable[[], C]) -> C:
+    """Return Gaussian noise where it can be drawn and beats pure noise: the mechanism "auto"."""
+    with suppress(ValueError):  # without a delta, or with too small an epsilon
+        other = gaussian()
+        if other.beats(pure):
+            return other
+    return pure
 
 
 def carry_out(plan: Plan[S, P], statistics: S, noise: Noise) -> Release[P]:

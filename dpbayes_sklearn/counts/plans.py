@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, singledispatch
@@ -66,7 +65,7 @@ from dpbayes_sklearn.noise.discrete_gaussian import drawable
 from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy.budget import Budget, exact
 from dpbayes_sklearn.privacy.gaussian import calibrated_variance, gaussian_rho
-from dpbayes_sklearn.release import Facts, Plan, Step, drawn_sample
+from dpbayes_sklearn.release import Facts, Plan, Step, drawn_sample, less_noise
 
 NO_BOUND = (
     "The {} mechanism has no utility bound that does not depend on the data; see "
@@ -138,6 +137,10 @@ class NoisyTables(TablesPlan):
         n, size_laws = self.facts.n, self.facts.laws
         released = ReleasedCounts(self.prior.network, noisy, n, (self.law,), size_laws)
         return self.prior.update(released)
+
+    def beats(self, other: NoisyTables) -> bool:
+        """Tell whether this has less variance on average over the released counts."""
+        return bool(self.law.variances.mean() < other.law.variances.mean())
 
     def error_bound(self, delta: float) -> float:
         """(1 - delta) bound on the largest error of a released count."""
@@ -398,13 +401,8 @@ def _gaussian(
 
 @tables_plan.register
 def _(mechanism: Auto, prior: DirichletPrior, facts: Facts, budget: Budget) -> TablesPlan:
-    """Take what has less variance on average over the released counts."""
-    pure = _laplace(Laplace(), prior, facts, budget)
-    with suppress(ValueError):  # without a delta, or with too small an epsilon
-        other = _gaussian(Gaussian(), prior, facts, budget)
-        if other.law.variances.mean() < pure.law.variances.mean():
-            return other
-    return pure
+    public = prior, facts, budget
+    return less_noise(_laplace(Laplace(), *public), lambda: _gaussian(Gaussian(), *public))
 
 
 @tables_plan.register

@@ -6,7 +6,6 @@ columns' domains and the budget; what a later step needs besides is released by 
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, singledispatch
@@ -64,7 +63,7 @@ from dpbayes_sklearn.regression.release import (
     uneven,
 )
 from dpbayes_sklearn.regression.step_noise import Shares, gaussian_grid, widening
-from dpbayes_sklearn.release import Facts, Plan, Step
+from dpbayes_sklearn.release import Facts, Plan, Step, less_noise
 
 _WIDER_FROM, _LARGER_FROM, _LARGER_FROM_EACH = 1000.0, 3000.0, 500.0
 """Records times epsilon from which windows are wider, and from which bounds of a record's norm are
@@ -292,13 +291,8 @@ def _gaussian(
 
 @moments_plan.register
 def _(mechanism: Auto, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
-    """Take what is better by public facts."""
-    pure = _laplace(Laplace(), prior, facts, budget)
-    with suppress(ValueError):  # without a delta, or with too small an epsilon
-        other = _gaussian(Gaussian(), prior, facts, budget)
-        if other.beats(pure):
-            return other
-    return pure
+    public = prior, facts, budget
+    return less_noise(_laplace(Laplace(), *public), lambda: _gaussian(Gaussian(), *public))
 
 
 @moments_plan.register
