@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpbayes_sklearn._compat import InvalidParameterError, StrOptions
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.data.persons import PROTECTION
-from dpbayes_sklearn.data.reading import domain_from_data, read_unlabelled
+from dpbayes_sklearn.data.reading import domain_from_data, read_records
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.preprocessing.columns import check_numeric
@@ -67,7 +67,7 @@ class SumsEstimator(PrivateEstimator[Records, Prior, Prior, BoundedSums, SumsPos
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
         declared, width = self.bounds is not None, self._width(reset)
-        records = read_unlabelled(self, X, reset=reset, width=width, declared=declared)
+        records = read_records(self, X, labelled=False, reset=reset, width=width, declared=declared)
         check_numeric(self, records.table)
         return records
 

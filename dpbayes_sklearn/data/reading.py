@@ -48,21 +48,28 @@ _HINTS: Hints = {
 def read_records(
     estimator: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     reset: bool,
-    declared: bool,
+    declared: bool = True,
     may_be_empty: bool = False,
     width: int | None = None,
+    labelled: bool = True,
 ) -> LocalRecords | PartitionedRecords:
-    """Return X and y as records, checked for shape, type and column names."""
+    """Return X, and y if records are labelled, checked for shape, type and column names."""
     table = read_table(
         estimator, X, reset=reset, declared=declared, may_be_empty=may_be_empty, width=width
     )
-    if isinstance(table, PartitionedTable):
+    if labelled:
         _refuse_nothing(estimator, y)
-        return _not_empty(PartitionedRecords.read(table, y), may_be_empty and declared)
-    _refuse_nothing(estimator, y)
+    if isinstance(table, PartitionedTable):
+        kind = PartitionedRecords
+        records = kind.read(table, y) if labelled else kind.unlabelled(table)
+        if not (records.n or (may_be_empty and declared)):
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        return records
+    if not labelled:
+        return LocalRecords.unlabelled(table)
     y = framed_column(y, "y")
     target: Any = None if is_frame(y) or is_list(y) else readable(y)
     if isinstance(target, Repeated) or hasattr(y, "to_pylist"):  # of Arrow: one column of numbers
@@ -70,30 +77,6 @@ def read_records(
     else:
         target = read_target(estimator, y, table.n_rows)
     return LocalRecords([(table, target)], column_kind(y))
-
-
-def read_unlabelled(
-    estimator: Any,
-    X: Any,
-    *,
-    reset: bool,
-    may_be_empty: bool = False,
-    width: int | None = None,
-    declared: bool = True,
-) -> LocalRecords | PartitionedRecords:
-    """Return the records of X, whose every value is accepted if ``declared``, without a target."""
-    table = read_table(
-        estimator, X, reset=reset, declared=declared, may_be_empty=may_be_empty, width=width
-    )
-    if isinstance(table, PartitionedTable):
-        return _not_empty(PartitionedRecords.unlabelled(table), may_be_empty)
-    return LocalRecords.unlabelled(table)
-
-
-def _not_empty(records: PartitionedRecords, may_be_empty: bool) -> PartitionedRecords:
-    if not (records.n or may_be_empty):
-        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-    return records
 
 
 def check_kinds(schema: Schema, records: Records) -> None:

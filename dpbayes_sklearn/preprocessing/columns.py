@@ -22,7 +22,7 @@ from dpbayes_sklearn.columns.quantiles import (
 )
 from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.persons import PROTECTION
-from dpbayes_sklearn.data.reading import read_table, read_unlabelled
+from dpbayes_sklearn.data.reading import read_records, read_table
 from dpbayes_sklearn.data.records import Records, Table, quiet_numpy
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit, at_least
@@ -118,9 +118,8 @@ class ColumnwiseTransformer(
         """Return the transformed numbers, all columns at once; NaN is a missing value."""
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
-        secret = self._unit.size_is_secret
-        width = self._width(reset)
-        records = read_unlabelled(self, X, reset=reset, may_be_empty=secret, width=width)
+        own: Any = {"may_be_empty": self._unit.size_is_secret, "width": self._width(reset)}
+        records = read_records(self, X, labelled=False, reset=reset, **own)
         check_numeric(self, records.table)
         return records
 

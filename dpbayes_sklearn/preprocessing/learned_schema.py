@@ -17,7 +17,7 @@ from dpbayes_sklearn.columns.quantiles import Answers, QuantileQuestions, Sorted
 from dpbayes_sklearn.data.arrow import framed
 from dpbayes_sklearn.data.dask import PartitionedTable
 from dpbayes_sklearn.data.persons import PROTECTION
-from dpbayes_sklearn.data.reading import read_unlabelled
+from dpbayes_sklearn.data.reading import read_records
 from dpbayes_sklearn.data.records import Records, Table, is_frame, is_partitioned
 from dpbayes_sklearn.preprocessing.columns import LEAST, Columns, ColumnwiseTransformer, too_few
 from dpbayes_sklearn.preprocessing.scalers import PrivateKBinsDiscretizer, PrivateMinMaxScaler
@@ -91,8 +91,8 @@ class FrameDomains(
         return Fraction(0) if infinite else self._declared_delta()  # for texts
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
-        secret = self._unit.size_is_secret
-        return read_unlabelled(self, X, reset=reset, may_be_empty=secret, width=self._width(reset))
+        own: Any = {"may_be_empty": self._unit.size_is_secret, "width": self._width(reset)}
+        return read_records(self, X, labelled=False, reset=reset, **own)
 
     @property
     def _declared_width(self) -> None:

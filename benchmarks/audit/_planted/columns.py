@@ -100,8 +100,8 @@ FAULTS.rows(REPLAY, {
         at(f"{COLUMNWISE}._public_schema",
            lambda real, self, records, n: real(self, records, records.n)),
     "A transformer refuses an empty table, where one record is a secret":
-        at("preprocessing.columns.read_unlabelled",
-           lambda real, self, X, *, reset, may_be_empty: real(self, X, reset=reset)),
+        at("preprocessing.columns.read_records",
+           lambda real, *args, **options: real(*args, **{**options, "may_be_empty": False})),
     "The scores of the edges are kept as an attribute":
         at("bayesian_network.PrivateTree._statistics", keeps(scores_=lambda found: found.scores),
            "PrivateTree"),

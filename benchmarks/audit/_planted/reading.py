@@ -22,9 +22,9 @@ GROUPS, CONSOLE, DECLARED = "containers of groups", "command line", "declaration
 CLASSIFIER, LEAK = "base.classifier.DiscreteClassifier", "base.estimator.PrivateEstimator._leak"
 
 
-def _as_numpy_likes(real, *args):
+def _as_numpy_likes(real, *args, **options):
     """Return integers of which one is missing as floats, the one type that suits them all."""
-    cells = real(*args)
+    cells = real(*args, **options)
     flat = [None if type(cell).__name__ == "NAType" else cell for cell in np.ravel(cells)]
     numbers = all(cell is None or isinstance(cell, (int, float)) for cell in flat)
     if cells.dtype != object or not numbers or None not in flat:
@@ -68,7 +68,7 @@ FAULTS.rows(REPLAY, {
 FAULTS.rows("values", {
     "A missing value makes a fit fail although all domains are declared":
         at("base.supervised.read_records",
-           lambda real, *args, reset, declared: real(*args, reset=reset, declared=False)),
+           lambda real, *args, **options: real(*args, **{**options, "declared": False})),
     "Counts are kept in single bytes, which wrap around":
         at("counts.tables.count_by_state",
            lambda real, *args: real(*args).astype(np.int8).astype(np.int64)),

@@ -288,9 +288,9 @@ def _(real, self, model, grid):
 
 
 @FAULTS.row(MOMENTS, "regression.location.NoisyLocation.means")
-def _(real, self, sums, block, epsilon):
+def _(real, self, sums, *rest):
     """Where to clip the target is read from the exact sums instead of the noisy ones."""
-    noisy, errors = real(self, sums, block, epsilon)
+    noisy, errors = real(self, sums, *rest)
     return np.clip(sums / self._grid**2 / self._rows, -1, 1) + 0 * noisy, errors
 
 
@@ -299,9 +299,9 @@ def _(real, self, sums, block, epsilon):
     "regression.location.NoisyLocation.means",
     "BayesianLinearRegression, gaussian",
 )
-def _(real, self, sums, block, epsilon):
+def _(real, self, sums, *rest):
     """The window of the target is shifted by what its exact sums are."""
-    noisy, errors = real(self, sums, block, epsilon)
+    noisy, errors = real(self, sums, *rest)
     return noisy + 1e-6 * (int(sums.sum()) % 97), errors
 
 
