@@ -122,24 +122,13 @@ BAD_PARAMETERS: tuple[Any, ...] = (
 
 
 class Outcome(NamedTuple):
-    """What a fit did.
+    """What a fit did."""
 
-    Attributes
-    ----------
-    fitted : estimator or None
-        None if the fit was refused.
-    error : Exception or None
-    warned : list of str
-    logged : list of str
-    spent : int
-        Entries in the ledger.
-    """
-
-    fitted: Any
+    fitted: Any  # None if the fit was refused.
     error: Exception | None
     warned: list[str]
     logged: list[str]
-    spent: int
+    spent: int  # Entries in the ledger.
 
     @property
     def said(self) -> str:

@@ -127,8 +127,6 @@ def audit_ratios(
 
     ``sharper`` plants half the noise, which an audit with any power must see.
 
-    Examples
-    --------
     >>> from fractions import Fraction
     >>> from dpbayes_sklearn.mechanisms import Geometric
     >>> from dpbayes_sklearn.categories.posterior import Beta, SimplexPrior

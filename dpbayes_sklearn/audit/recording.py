@@ -55,8 +55,6 @@ _ABSENT = object()  # Stands for an attribute that the object itself does not ha
 def planted(*replacements: tuple[Any, str, Any]) -> Iterator[None]:
     """Run a block with attributes of modules, classes or objects replaced: (owner, name, value).
 
-    Examples
-    --------
     >>> import math
     >>> with planted((math, "pi", 3)):
     ...     math.pi

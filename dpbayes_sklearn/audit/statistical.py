@@ -261,23 +261,12 @@ def epsilon_below(
 
 @dataclass(frozen=True)
 class Event:
-    """All outcomes whose score is at least the threshold.
+    """All outcomes whose score is at least the threshold."""
 
-    Attributes
-    ----------
-    name : str
-        What orders the outcomes.
-    score : callable
-        From rows of outcomes to their places in that order.
-    threshold : float
-    swapped : bool
-        True if the event is likelier on the second side.
-    """
-
-    name: str
-    score: Score
+    name: str  # What orders the outcomes.
+    score: Score  # From rows of outcomes to their places in that order.
     threshold: float
-    swapped: bool
+    swapped: bool  # True if the event is likelier on the second side.
 
     def hits(self, sides: Sides) -> tuple[int, int]:
         """Return how many runs are in the event: of the side where it is likelier, the other."""

@@ -115,17 +115,9 @@ def zcdp_epsilon(rho: Exact, delta: Exact, pure: Pure = _NONE) -> Exact:
     .. math:: \varepsilon = \min_{\alpha > 1} \alpha\rho
               + \sum_i D_\alpha(\varepsilon_i) + g(\alpha, \delta)
 
-    Parameters
-    ----------
-    rho : Fraction or inf
-        The sum over the releases that are known by their zCDP.
-    delta : Fraction
-        Infinity is returned for 0.
-    pure : mapping of Fraction to int, default={}
-        How many releases of each pure epsilon there are besides.
+    ``rho`` is the sum over the releases that are known by their zCDP, ``pure`` the number of other
+    releases of each pure epsilon. It is infinite for a delta of 0.
 
-    Examples
-    --------
     >>> float(zcdp_epsilon(Fraction(244, 10_000), Fraction(1, 10**6)))
     1.0009...
     """

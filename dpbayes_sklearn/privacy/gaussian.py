@@ -154,22 +154,13 @@ def gaussian_rho(variance: Fraction, *patterns: Shifts) -> Fraction:
 def gaussian_delta(
     variance: Fraction, epsilon: Exact, shifts: Shifts, pure: Exact = Fraction(0)
 ) -> float:
-    """Bound the delta of one release from above.
+    """Bound the delta of one release at ``epsilon`` from above.
 
-    Parameters
-    ----------
-    variance : Fraction, at least 1/4 of every weight
-        The parameter of `discrete_gaussian` for cells of weight 1.
-    epsilon : Fraction
-        At which delta is asked.
-    shifts : mapping of (int, int) to int
-        The amounts by which cells change between neighbours and their weights, with the numbers
-        of cells.
-    pure : Fraction, default=0
-        Epsilon of a purely private release that is made besides, included in ``epsilon``.
+    The variance is that of cells of weight 1, at least 1/4 of every weight. ``shifts`` are the
+    amounts by which cells change between neighbours and their weights, with the numbers of cells.
+    ``pure`` is the epsilon of a purely private release that is made besides, included in
+    ``epsilon``.
 
-    Examples
-    --------
     >>> gaussian_delta(Fraction(36), Fraction(1), {(1, 1): 2})
     8.94...e-07
     """
@@ -189,21 +180,10 @@ def gaussian_variance(
     """Return a variance parameter of weight 1 with which one release is (epsilon, delta)-DP.
 
     The smaller of two that are both certified: by the privacy loss (`gaussian_delta` of every
-    pattern) and by zCDP (`zcdp_rho`). It is rounded up to a fraction with 22 bits.
+    pattern of shifts that a neighbour can make) and by zCDP (`zcdp_rho`). It is rounded up to a
+    fraction with 22 bits. ``pure`` is as in `gaussian_delta`; ``zcdp_only`` certifies by zCDP
+    alone, which needs no more than the largest norm of any pattern.
 
-    Parameters
-    ----------
-    epsilon, delta : Fraction
-        What the release may spend; both positive, delta below 1.
-    *patterns : mapping of (int, int) to int
-        The largest patterns of shifts that a neighbour can make.
-    pure : Fraction, default=0
-        Epsilon of a purely private release that is made besides, included in ``epsilon``.
-    zcdp_only : bool, default=False
-        Certify by zCDP alone, which needs no more than the largest norm of any pattern.
-
-    Examples
-    --------
     >>> math.sqrt(gaussian_variance(Fraction(1), Fraction(1, 10**6), {(1, 1): 2}) / 2)
     4.22...
     """
@@ -392,18 +372,9 @@ def composed_rho(epsilon: Exact, delta: Exact, numbers: int, smallest: int) -> F
     """Return a rho that Gaussian steps may share within (epsilon, delta): as large as is proven.
 
     By exact composition; by zCDP where that allows more, or where noise is not wide enough.
+    ``numbers`` get noise in all steps, and ``smallest`` is the least sensitivity of a step, so that
+    no number's sigma is below smallest/sqrt(2 rho).
 
-    Parameters
-    ----------
-    epsilon, delta : Fraction
-        What all steps together may spend; both positive, delta below 1.
-    numbers : int
-        How many numbers get noise, in all steps.
-    smallest : int
-        The least sensitivity of a step, so that no number's sigma is below smallest/sqrt(2 rho).
-
-    Examples
-    --------
     >>> rho = composed_rho(Fraction(1), Fraction(1, 10**6), 1000, 2**30)
     >>> float(rho), float(zcdp_rho(Fraction(1), Fraction(1, 10**6)))
     (0.0280..., 0.0243...)

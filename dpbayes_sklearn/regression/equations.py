@@ -480,15 +480,10 @@ def variance_posterior(
 ) -> VariancePosterior:
     """Return the posterior of every variance.
 
-    Parameters
-    ----------
-    known : Centred
-    centre, width : float
-        Mean and standard deviation of the logarithm for a number that was not located, on the
-        scale of the bounds; a width of infinity is a flat prior.
-    loose, within : float
-        Standard deviation of the logarithm about the located spread, beside its error, and the mean
-        of its difference from it.
+    The logarithm of the variance of a number that was not located has the prior mean ``centre`` and
+    standard deviation ``width``, on the scale of the bounds; infinity is a flat prior. About a
+    located spread it has the standard deviation ``loose``, beside the spread's error, and
+    ``within`` is the mean of its difference from it.
     """
     design, own, error = known.design, np.diag(known.covariance), known.own_error
     log_c = np.linspace(np.log(_LEAST_GRID_VARIANCE), 0.0, _VARIANCE_POINTS)

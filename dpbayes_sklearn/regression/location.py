@@ -137,18 +137,10 @@ class Located:
 def locate(
     centre: FloatArray, error: FloatArray, shares: FloatArray, variance: float, reach: float
 ) -> Location:
-    """Return what shares of records at each distance tell.
+    """Return what shares of records at each distance (columns, len(RADII)) tell.
 
-    Parameters
-    ----------
-    centre, error : arrays of shape (columns,)
-        Released means and the standard deviations of their noise.
-    distance_shares : array of shape (columns, len(RADII))
-        Released shares of the records.
-    variance : float
-        Variance of the noise in a share.
-    reach : float
-        Standard deviations that the window reaches.
+    ``centre`` and ``error`` are the released means and the standard deviations of their noise,
+    ``variance`` that of the noise in a share. Windows reach this many standard deviations.
     """
     delta = error[:, None] * _SHIFTS  # (columns, shifts)
     errors, which = np.unique(error, return_inverse=True)  # most columns have the same

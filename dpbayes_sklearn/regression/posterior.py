@@ -76,13 +76,7 @@ _RAISED_SDS = np.arange(0, 4.25, 0.25)  # Variances may be raised by these many 
 def predictive_belief(known: Centred, precisions: FloatArray, noise: float | None) -> Belief:
     """Return the belief about (constant, coefficients) that predicts best.
 
-    Parameters
-    ----------
-    known : Centred
-    precisions : array of shape (width,)
-        Prior precisions of the coefficients, in the windows.
-    noise : float or None
-        Variance of the target around the regression; learned if None.
+    ``precisions`` are those of the prior, in the windows; the residual variance is learned if None.
     """
     s, c, error = _predictive_covariances(known)
     alone = known.by_first(s**2)

@@ -177,16 +177,8 @@ def slopes(
 
     The prior of a standardised coefficient is N(0, 1); `prior_precision` is no part of it, because
     on the scale of wide bounds any fixed precision decides the coefficients of narrow columns.
-
-    Parameters
-    ----------
-    known : Centred
-    noise : float or None
-        Variance of the target around the regression; learned if None.
-    rows : array of shape (rows, width + 1)
-        Combinations of (constant, coefficients) whose intervals are asked for.
-    uneven : array of shape (width,), optional
-        The squares of D.
+    ``rows`` are the combinations of (constant, coefficients) whose intervals are asked for, and
+    ``uneven`` the squares of D. The residual variance is learned if it is None.
     """
     basis = known.contrasts.basis
     uneven = np.full(len(basis), _UNEVEN) if uneven is None else uneven
