@@ -6,6 +6,7 @@ columns' domains and the budget; what a later step needs besides is released by 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, singledispatch
@@ -71,6 +72,9 @@ larger: in all, and for each column. The more columns, the more the bound saves.
 
 _GAUSSIAN_WIDER_FROM = 1500.0
 """The same of Gaussian noise, for windows and for the bound of a record's norm."""
+
+_GAUSSIAN_MODE_BELOW = 40
+"""Records times epsilon for each column below which a mode with Gaussian noise beats moments."""
 
 _SHARPEST = 1e9
 """Exponent of the likelihood at most: a regression drawn with less error than data ever have."""
@@ -291,8 +295,20 @@ def _gaussian(
 
 @moments_plan.register
 def _(mechanism: Auto, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
+    """Take what is better by public facts.
+
+    A mode with Gaussian noise, of many columns, is better than one with pure noise, and than
+    moments if there are few records for each column.
+    """
     public = prior, facts, budget
-    return less_noise(_laplace(Laplace(), *public), lambda: _gaussian(Gaussian(), *public))
+    best = less_noise(_laplace(Laplace(), *public), lambda: _gaussian(Gaussian(), *public))
+    records = facts.n * float(best.shares.per_record)
+    few = records < _GAUSSIAN_MODE_BELOW * len(prior.design.features)
+    if (few or best.stages is not Stages.BOTH) and prior.inference == "noise_aware":
+        with suppress(ValueError):  # if there is no exact noise, or more columns than a mode has
+            mode = _map(MAP(), *public)
+            return mode if mode.cost.delta else best
+    return best
 
 
 @moments_plan.register
@@ -328,7 +344,7 @@ def _(mechanism: Sampler, prior: GaussianPrior, facts: Facts, budget: Budget) ->
 
 
 @moments_plan.register
-def _(mechanism: MAP, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
+def _map(mechanism: MAP, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
     structure, name = structure_of(prior, facts, budget.unit), mechanism.name()
     check_draws(structure, prior, budget)
     cost = budget.without_delta
