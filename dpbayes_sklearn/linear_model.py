@@ -79,8 +79,9 @@ class BayesianLinearRegression(
         Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes, the same as
         ``Ridge(alpha=noise_variance * prior_precision)`` on mapped features.
     delta : float in [0, 1), default=0.0
-        Additive slack, far below one over the number of records. Spent by "gaussian" and, where
-        draws are then cheaper, by "sampler".
+        Additive slack, far below one over the number of records. Spent by "gaussian", by "map"
+        where Gaussian noise is then smaller (from about 50 columns on, or 15 of ten levels), and by
+        "sampler" where draws are then cheaper.
     mechanism : str or Mechanism, default="laplace"
         How the posterior is released: "laplace", "fourier", "sampler", "map", "gaussian" (needs a
         delta), or "auto": the least noise that epsilon and delta allow. An instance such as

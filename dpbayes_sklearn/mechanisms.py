@@ -121,7 +121,8 @@ and the MAP when :math:`\varepsilon \to \infty`. ``posterior``: :math:`P(\theta)
 \exp(\varepsilon_s\,\xi(\theta) / 2\Delta)`. Both are drawn exactly from integer weights.
 
 *Regression.* The mode of a robust posterior, its gradient perturbed; exact, with a proof in
-:mod:`dpbayes_sklearn.regression.mode`. With ``coef_bound``, one draw by the exponential mechanism:
+:mod:`dpbayes_sklearn.regression.mode`. With a delta, and many columns, the noise is Gaussian:
+:mod:`dpbayes_sklearn.noise.gradient`. With ``coef_bound``, one draw by the exponential mechanism:
 the law of the sampler with a :math:`\kappa` however large; where it exceeds :math:`1/\sigma^2` the
 prior is sharpened alike.
 

@@ -309,7 +309,8 @@ _REFUSED = {
     "laplace": "a noisy quadratic approximation of the loss pays for all products of two weights, "
     "and holds near one point only",
     "fourier": "the loss has no sufficient statistics that are tables",
-    "gaussian": "with a delta the perturbed mode was no more accurate than without",
+    "gaussian": "it is for sums that are released; with a delta and many columns the mode has "
+    "Gaussian noise",
 }
 
 
