@@ -148,7 +148,8 @@ class PosteriorQuerySession:
         exact = self._exact
         if exact is None:
             raise ValueError("The session is closed: open another one to ask more.")
-        if self._estimator.accountant._scope is not None:
+        ledger = self._estimator.accountant
+        if ledger is not None and ledger._scope is not None:
             raise ValueError(
                 "Queries are about the same people, so they cannot be asked inside "
                 "accountant.parallel()."

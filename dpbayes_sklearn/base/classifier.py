@@ -28,7 +28,7 @@ from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network, check_cells
 from dpbayes_sklearn.counts.plans import CountPlan
-from dpbayes_sklearn.counts.posterior import NetworkPosterior, ancestral_sample
+from dpbayes_sklearn.counts.posterior import NetworkPosterior, TemperedPosterior, ancestral_sample
 from dpbayes_sklearn.counts.predict import (
     RowFunction,
     answer_by_row,
@@ -377,7 +377,7 @@ class DiscreteClassifier(
         check_is_fitted(self)
         rng, codes = draws_generator(n_draws, random_state), self._codes_of(X)
         posterior = self.posterior_
-        weights = None if posterior.untempered is posterior else posterior.weights
+        weights = posterior.weights if isinstance(posterior, TemperedPosterior) else None
         tables = posterior.sample(rng, n_draws)
         drawn = np.empty((n_draws, len(codes)), np.intp)
         for k in range(n_draws):

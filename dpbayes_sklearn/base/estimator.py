@@ -151,6 +151,7 @@ class PrivateEstimator(SpendingEstimator, Generic[DataT, PublicT, PriorT, Statis
     public about them, the prior, the exact statistics, and the posterior that is released.
     """
 
+    posterior_: PosteriorT
     _computed: list[str]
 
     @_takes_weights

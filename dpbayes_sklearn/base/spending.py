@@ -12,6 +12,8 @@ from fractions import Fraction
 from numbers import Rational, Real
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
+import numpy as np
+
 from dpbayes_sklearn._compat import InvalidParameterError, Range, run_in_children
 from dpbayes_sklearn.base.published import PublishedModel
 from dpbayes_sklearn.data.persons import declared_unit
@@ -77,8 +79,8 @@ class SpendingEstimator(PublishedModel):
     epsilon: Any
     delta: Any = 0.0
     mechanism: Any = Mechanism()  # of estimators without this parameter: no options, no delta
-    accountant: Any
-    random_state: Any
+    accountant: BudgetAccountant | None
+    random_state: int | np.random.RandomState | None
     max_weight: Any = None
     _block: tuple[str, BudgetAccountant | str]
 
@@ -188,7 +190,7 @@ class SpendingEstimator(PublishedModel):
             )
         return Fraction(self._exact("delta", self.delta))
 
-    def _exact(self, name: str, value: Any) -> Any:
+    def _exact(self, name: str, value: Any) -> Fraction | float:
         try:
             number = exact(value, name)
         except (TypeError, ValueError):

@@ -126,7 +126,7 @@ class LearnedParents(dict[str, list[str]]):
         Its text, if the graph was read from JSON.
     """
 
-    def __init__(self, parents: Mapping[str, list[str]], guarantee: Any) -> None:
+    def __init__(self, parents: Mapping[str, list[str]], guarantee: object) -> None:
         super().__init__(parents)
         self.guarantee = guarantee
 

@@ -51,7 +51,7 @@ _MECHANISMS = {
 }
 
 
-def registry_entry(guarantee: Any) -> dict[str, Any]:
+def registry_entry(guarantee: PrivacyGuarantee) -> dict[str, Any]:
     """Return what the registry asks for, as far as the library knows it."""
     unit: PrivacyUnit = guarantee.privacy_unit
     parameters = {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "rho": guarantee.rho}
@@ -92,13 +92,13 @@ def registry_entry(guarantee: Any) -> dict[str, Any]:
     return {"status": "Draft", "deployment": deployment}
 
 
-def _flavour(guarantee: Any) -> str:
+def _flavour(guarantee: PrivacyGuarantee) -> str:
     if not guarantee.delta:
         return "Pure DP"
     return "Approximate DP" if guarantee.rho is None else "Zero-concentrated DP"
 
 
-def _unprotected(guarantee: Any) -> str:
+def _unprotected(guarantee: PrivacyGuarantee) -> str:
     unit = guarantee.privacy_unit
     size = [] if unit.size_is_secret else ["the number of records"]
     label = ["the label of the record"] if unit.name == "feature" else []

@@ -172,7 +172,9 @@ class Prior(NamedTuple):
             for j, family in enumerate(self.families)
         ]
 
-    def posterior(self, moments: Any, slopes: Any, **more: Any) -> SumsPosterior:
+    def posterior(
+        self, moments: npt.ArrayLike, slopes: npt.ArrayLike, **more: Any
+    ) -> SumsPosterior:
         """Return the posterior with these means and variances."""
         means, variances = np.array(moments, dtype=float).T
         skewed = all(column.power for column in self.columns)
