@@ -57,9 +57,7 @@ PUBLIC_TYPES = "the dtypes of X do not depend on a record (n_bins='auto' uses th
 
 
 class DiscreteClassifier(
-    ScoreMixin,
-    ClassifierMixin,
-    ShardedEstimator[DirichletPrior, Any, NetworkPosterior],
+    ScoreMixin, ClassifierMixin, ShardedEstimator[DirichletPrior, Any, NetworkPosterior]
 ):
     """A classifier whose model is a discrete network; subclasses say which.
 

@@ -93,14 +93,10 @@ def _data(model: Any, description: str | None) -> _Section:
     what = f"a total weight of {about}" if most > 1 else f"{about} records"
     records = "" if n is None else f", fitted to {what}"
     said = [] if description is None else [description]
+    version = sys.modules["dpbayes_sklearn"].__version__  # which is defined above all modules
     said.append(f"{type(model).__name__} with {' and '.join(parts)}{records}.")
-    said.append(f"Described on {date.today()} by dpbayes_sklearn {_version()}.")
+    said.append(f"Described on {date.today()} by dpbayes_sklearn {version}.")
     return _Section("Data", tuple(said))
-
-
-def _version() -> str:
-    """Return the version of the package, which is defined above all its modules."""
-    return str(sys.modules["dpbayes_sklearn"].__version__)
 
 
 def _columns(model: Any) -> _Section:

@@ -30,6 +30,7 @@ from dpbayes_sklearn.data.records import (
     Shard,
     Table,
     asked,
+    check_rows,
     column_kind,
     is_frame,
     is_partitioned,
@@ -146,7 +147,8 @@ class PartitionedTable(SealedTable):
 
     def __init__(self, X: Any) -> None:
         frame = hasattr(X, "columns")
-        self.collection = X if frame else _with_rows(X)
+        check_rows(X.ndim)
+        self.collection = X
         Table.__init__(self, X._meta if frame else np.empty((0, X.shape[1]), X.dtype))
 
     def partitions(self) -> list[Any]:
@@ -156,17 +158,6 @@ class PartitionedTable(SealedTable):
     def sizes(self) -> list[float]:
         """Return the numbers of rows of the partitions, NaN if they are not known yet."""
         return _sizes(self.collection)
-
-
-def _with_rows(X: Any) -> Any:
-    """Return a dask array, or refuse it for its shape."""
-    if X.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {X.ndim}D array instead. Reshape your data either using "
-            "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it "
-            "contains a single sample."
-        )
-    return X
 
 
 def _partitions(collection: Any) -> list[Any]:

@@ -26,6 +26,7 @@ from dpbayes_sklearn.data.records import (
     LocalRecords,
     Records,
     Table,
+    check_rows,
     column_kind,
     is_frame,
     is_partitioned,
@@ -183,12 +184,7 @@ def as_rows(X: Any, width: int | None) -> AnyArray:
     """Return a list, or anything else without columns of its own, as an array of rows."""
     array = as_cells(X, 2, width)
     _refuse_complex(array, "X")
-    if array.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data either using "
-            "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it "
-            "contains a single sample."
-        )
+    check_rows(array.ndim)
     return array
 
 

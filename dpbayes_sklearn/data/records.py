@@ -45,6 +45,16 @@ def rows_at_once(n_columns: int) -> int:
     return max(1, min(_MOST_ROWS, CHUNK_CELLS // max(1, n_columns)))
 
 
+def check_rows(ndim: int) -> None:
+    """Refuse what has no rows and columns, in scikit-learn's words."""
+    if ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {ndim}D array instead. Reshape your data either using "
+            "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it "
+            "contains a single sample."
+        )
+
+
 def is_partitioned(X: object) -> bool:
     """Tell whether ``X`` is a dask array, data frame or series, without importing dask."""
     return hasattr(X, "__dask_graph__") and hasattr(X, "_meta")
