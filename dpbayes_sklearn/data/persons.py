@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from numbers import Integral
 from typing import Any
 from uuid import UUID
@@ -32,6 +33,7 @@ from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.schema.values import as_numbers
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # Dates are counted from here.
+_MICROSECOND = timedelta(microseconds=1)
 # The most digits of a Decimal: 1e999999999 as an integer would fill the memory.
 _MOST_DIGITS = 10_000
 _MOST_MONTHS = 12 * 10**6  # Months from 1970. Numpy's calendar overflows only far beyond.
@@ -101,10 +103,6 @@ def _numpy_date(label: np.datetime64) -> Hashable | None:
     return _ticks("instant", label)
 
 
-def _numpy_duration(label: np.timedelta64) -> Hashable | None:
-    return _ticks("duration", label)
-
-
 def _ticks(name: str, label: Any) -> Hashable | None:
     """Return a count of attoseconds; months that have no number of seconds, in their unit."""
     if np.isnat(label):
@@ -123,17 +121,13 @@ def _date(label: date) -> Hashable | None:
     if not isinstance(label, datetime):
         label = datetime(label.year, label.month, label.day)
     aware = label.replace(tzinfo=UTC) if label.utcoffset() is None else label
-    return ("instant", _microseconds(aware - _EPOCH) * 10**12)
+    return ("instant", (aware - _EPOCH) // _MICROSECOND * 10**12)
 
 
 def _duration(label: timedelta) -> Hashable | None:
     if hasattr(label, "to_timedelta64"):  # of pandas: nanoseconds
-        return _numpy_duration(label.to_timedelta64())
-    return ("duration", _microseconds(label) * 10**12)
-
-
-def _microseconds(span: timedelta) -> int:
-    return (span.days * 86400 + span.seconds) * 10**6 + span.microseconds
+        return _ticks("duration", label.to_timedelta64())
+    return ("duration", label // _MICROSECOND * 10**12)
 
 
 def _tuple(label: tuple[Any, ...]) -> Hashable | None:
@@ -152,7 +146,7 @@ _FORMS: tuple[tuple[type | tuple[type, ...], Form], ...] = (
     ((float, np.float16, np.float32), _float),
     (np.bool_, int),
     (np.datetime64, _numpy_date),
-    (np.timedelta64, _numpy_duration),  # before the integers of numpy, which it is one of
+    (np.timedelta64, partial(_ticks, "duration")),  # before integers, which it is one of
     (np.integer, int),
     (np.floating, _number),
     (Fraction, lambda label: Fraction(int(label.numerator), int(label.denominator))),
