@@ -34,7 +34,7 @@ _BATCH_RELEASES = 5_000  # One task of a worker makes this many releases.
 
 
 class _AsReleased:
-    """Stands in for a prior, so that a mechanism hands over what it released as it is."""
+    """Stands in for a prior: returns what a mechanism released without inference."""
 
     def __init__(self, prior: Any) -> None:
         self._prior = prior

@@ -467,7 +467,7 @@ def summed_by_column(
 
 
 def draws_generator(n_draws: int, random_state: Any) -> np.random.Generator:
-    """Return a generator for so many public draws, by the parameter ``random_state``."""
+    """Return the generator of public draws that ``random_state`` describes."""
     check_scalar(n_draws, "n_draws", Integral, min_val=1)
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     return np.random.default_rng(seed)

@@ -80,7 +80,7 @@ SEED_GIVERS = {
 
 
 def warn_of_delta(cost: Budget, n: int) -> None:
-    """Warn of a delta that allows to publish one of n records, drawn at random, as it is."""
+    """Warn of a delta so large that publishing one random record of n would satisfy it."""
     if cost.delta and cost.delta * n >= 1:
         warn_caller(
             f"delta={at_least(cost.delta)} is not below 1/n for n={n} records: such a "

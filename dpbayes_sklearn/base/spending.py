@@ -117,14 +117,14 @@ class SpendingEstimator(PublishedModel):
         return budget if self._copies is None else self._copies.inner(budget)
 
     def _spent_before(self, budget: Budget, rest: Budget) -> Fraction:
-        """Return the epsilon that was spent on the number of records, as it is promised."""
+        """Return the epsilon that the guarantee counts for the released number of records."""
         if rest is budget:
             return Fraction(0)
         whole, left = (Fraction(self._promised(part).epsilon) for part in (budget, rest))
         return whole - left
 
     def _promised(self, cost: Budget) -> Budget:
-        """Return a cost as it is charged and promised: to who is declared to be protected."""
+        """Return a cost for the declared unit, in which it is charged and promised."""
         return cost if self._copies is None else self._copies.outer(cost)
 
     _unit_names: ClassVar[tuple[str, ...]] = ("record",)

@@ -166,7 +166,7 @@ _WEIGHT_OF_BYTES = [(_BITS_OF_BYTES * ((_FRACTION_BITS - i) << i)).sum(axis=1) f
 
 
 _ZERO = int(_before(np.array([1]))[0])  # The weight that lies below the first key.
-_ORIGIN = int(_BEFORE[-1]) // 64  # Place of the positive numbers: so many points lie below.
+_ORIGIN = int(_BEFORE[-1]) // 64  # Place of the positive numbers: this many points lie below.
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ LARGEST_SCORE = DEPENDENCE_STEPS * 2**32
 
 
 QUESTION_SHARE = Fraction(1, 4)
-"""Share of the question whether a tree is worth its noise."""
+"""Share of the budget for the choice between a tree and none."""
 
 ChooseScore = Callable[[IntArray, Fraction], int]
 """Chooses one of several scores with a share of the budget."""
@@ -244,7 +244,7 @@ DEPENDENCE_PER_NOISE = 4
 """How many records of dependence outweigh one record of noise."""
 
 LEAST_EPSILON = 1e-6
-"""Below it no tree is worth its noise, whatever the prices are."""
+"""Below this epsilon the noise of any tree outweighs its gain."""
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ class TemperedLaw(NamedTuple):
     rho: float = math.inf
 
     def log_weights(self, node: int, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Return the weights of the grid after so many turns to either side."""
+        """Return the weights of the grid given the numbers of turns to either side."""
         a, b = self.powers[node]
         return self.grid.log_weights(a + self.tau * left, b + self.tau * right)
 
@@ -167,7 +167,7 @@ class MassLaw(NamedTuple):
     strengths: list[FloatArray]
 
     def log_weights(self, node: int, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Return the weights of the grid after so many turns to either side."""
+        """Return the weights of the grid given the numbers of turns to either side."""
         a, b = self.powers[node]
         score = self.grid.law(a + left, b + right)
         return np.asarray(self.grid.log_weights(a, b) + self.strengths[node][..., None] * score)

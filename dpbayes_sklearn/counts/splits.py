@@ -273,7 +273,7 @@ def split_priors(alphas: tuple[FloatArray, ...]) -> SplitPriors:
 
 
 def grid_size(omega: float, n: int) -> int:
-    """Return so many points that their spacing in log odds is below 1/sqrt(n), in 257..4097."""
+    """Return the number of points, 257 to 4097, whose spacing in log odds is below 1/sqrt(n)."""
     half = np.clip(np.ceil(log_odds_of(omega) * np.sqrt(n)), 128, 2048)
     return 2 * int(half) + 1
 

@@ -172,7 +172,7 @@ _STREAMS = ("collect_batches", "to_pyarrow_batches", "scanner", "toArrow", "__ar
 
 
 def _batches(X: Any) -> Iterator[Any]:
-    """Yield the batches of a stream; whoever has none to yield still has a type."""
+    """Yield the batches of a stream; the first may be empty, so that the types are known."""
     pa = _arrow()
     if _has(X, "collect_batches"):
         yield X.limit(0).collect().to_arrow()

@@ -52,7 +52,7 @@ class PerColumn:
         return np.tile(self.each, self.repeat)
 
     def of(self, rows: int) -> Any:
-        """Return the numbers for a long row of so many rows."""
+        """Return the numbers of every column, repeated for each of some rows."""
         return self.each[0] if self._same else self._tiled[: rows * len(self.each)]
 
     def cast(self, dtype: np.dtype[Any], low: int, high: int) -> PerColumn:

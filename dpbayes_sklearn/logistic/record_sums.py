@@ -41,7 +41,7 @@ _RESIDUAL_STEPS = 2.0**22  # Residuals have steps of 2^-22, and of 2^-44 in two 
 LATTICE = 1 / (_COARSE_STEPS * _FINE_STEPS)
 """Coefficients at which gradients are asked for are multiples of it."""
 MOST_RECORDS = 2**26
-"""Sums of the residuals of so many records fit 64 bits."""
+"""Sums of the residuals of up to this many records fit 64 bits."""
 _KEPT_CELLS = 1 << 25  # Codes of up to this many cells, two bytes each, are kept between passes.
 # A contrast has this many steps in products, so that weighted sums stay below 2^53.
 _CONTRAST_STEPS = 2.0**36

@@ -139,7 +139,7 @@ class ScoreSums:
     def law(
         cls, number: int, unit: PrivacyUnit, epsilon: Fraction, rho: Fraction | None
     ) -> NoiseLaw:
-        """Return the noise of so many sums: joint for an epsilon, Gaussian for a rho."""
+        """Return the noise of some sums: joint for an epsilon, Gaussian for a rho."""
         if rho is not None:
             variance = representable_variance(number * cls.sensitivity(unit) ** 2 / (2 * rho))
             return DiscreteGaussian((variance,), (number,))

@@ -201,7 +201,7 @@ def _shared(pipeline: Pipeline, epsilon: Any) -> Pipeline:
 
 
 def _fit_in_turn(pipeline: Pipeline, people: People) -> None:
-    """Fit one step after the other, each told whose records they are.
+    """Fit one step after the other, each with the groups of the records.
 
     By hand, because a Pipeline passes ``groups`` on in one of two ways, which a setting decides.
     """

@@ -207,7 +207,7 @@ def exact_normals(count: int, source: RandomSource, sure: float = _SURE_PROBABIL
 
 
 def _accepted(size: int, source: RandomSource, sure: float) -> tuple[Integers, IntArray]:
-    """Return the accepted of so many proposals: cells, and how many bits beyond BITS they have."""
+    """Make proposals and return the accepted ones: cells, and their bits beyond BITS."""
     whole = geometric(size, source)
     part, coin = (np.frombuffer(source(8 * size), np.uint64) for _ in range(2))
     part = part >> np.uint64(64 - BITS)

@@ -62,7 +62,7 @@ not learned; from the second on one in fifty is, of most kinds of columns none."
 
 
 def too_few(n: int, budget: Budget, n_columns: int, needed: float = NEEDED) -> str:
-    """Return why ranges of so many columns should not be learned and what helps, "" if they can.
+    """Return why ranges of n_columns should not be learned and what helps, or "".
 
     >>> print(too_few(1000, Budget(Fraction(1)), 10))
     1000 records with epsilon = 1 for 10 columns are few to learn ranges: one in twenty ...

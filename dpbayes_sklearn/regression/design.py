@@ -341,7 +341,7 @@ def _map_together(whole: Any, out: FloatArray, grid: int | None, maps: _Maps) ->
 
 
 def _map_numbers(chunk: Any, maps: Sequence[Any], out: FloatArray, grid: int) -> None:
-    """Write numbers mapped to [-grid, grid]; infinities go to the ends, NaN where it is told."""
+    """Write numbers mapped to [-grid, grid]; infinities go to the ends, NaN to its stand-in."""
     factor, shift, missing = maps
     with np.errstate(over="ignore", invalid="ignore"):
         np.multiply(chunk, grid * factor, out=out)

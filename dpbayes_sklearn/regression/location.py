@@ -270,7 +270,7 @@ def _sampled(statistics: Moments, shares: Shares, noise: Noise) -> Moments:
 
 
 class NoisyLocation:
-    """The noisy means and shares of so many records."""
+    """Releases noisy means and shares of some records."""
 
     def __init__(self, rows: int, grid: int, shares: Shares, noise: Noise) -> None:
         self._rows, self._grid, self._shares, self._noise = rows, grid, shares, noise

@@ -36,7 +36,7 @@ from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Windo
 from dpbayes_sklearn.schema.values import as_numbers
 
 EXCESS_LIMIT = 1.5
-"""What clipping takes of a residual is asked for up to so many halves of its window."""
+"""Excess of a clipped residual over its window is summed up to this many half-widths."""
 
 RADII = 2.0 ** (1 - np.arange(17) / 2)
 """Outer ends of the bins of distance from the centre of a column, on the scale of its bounds."""
@@ -136,7 +136,7 @@ class Predictive(NamedTuple):
     # squared and added to ``noise`` for the predictive variance.
     coefficients: FloatArray
     noise: float
-    reach: float  # Residuals are clipped at so many predictive standard deviations.
+    reach: float  # Residuals are clipped at this many predictive standard deviations.
     windows: Windows  # Where the coordinates are clipped.
 
 

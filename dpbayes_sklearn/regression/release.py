@@ -85,7 +85,7 @@ class Products(NamedTuple):
 
     # Chooses entries and noise, given where target and columns lie.
     block: Callable[[Located], GramBlock]
-    reach: float  # Windows are so many times as wide as they are at least.
+    reach: float  # Windows are this factor wider than the narrowest ones.
 
 
 def noisy_moments(

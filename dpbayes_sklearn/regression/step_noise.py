@@ -207,7 +207,7 @@ def _within(share: Fraction, least: int, most: int) -> Fraction:
 
 
 def weighted_rows(n: int, sums: int) -> int:
-    """Return of how many records weighted residuals are asked: so many that it takes no time."""
+    """Return how many records weighted residuals are computed for: few enough to be quick."""
     return max(1, min(n, _MOST_WEIGHTED_CELLS // max(sums, 1)))
 
 

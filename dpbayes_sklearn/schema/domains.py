@@ -207,7 +207,7 @@ class Interval:
         return self.bins is not None
 
     def in_bins(self, bins: int | None) -> Interval:
-        """Return the interval with so many bins, as it is if it has some."""
+        """Return the interval with this number of bins, unless it has bins already."""
         return self if self.has_codes else replace(self, bins=bins)
 
     @property

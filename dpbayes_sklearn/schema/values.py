@@ -246,7 +246,7 @@ def _width(value: Any) -> int | None:
 
 
 def _row(value: Any, width: int) -> Sequence[Any]:
-    """Return the cells of a row of so many; of any other none is unpacked: it may be endless."""
+    """Return the cells of a row of the expected length; others may be endless and are not read."""
     cells: list[Any] = []
     with suppress(Exception):
         cells = [*islice(value, width + 1)] if _width(value) == width else []

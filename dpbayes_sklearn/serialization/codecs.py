@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Codec(NamedTuple, Generic[T]):
-    """One kind of value; ``decode(json, where)`` refuses what is not of it at that place."""
+    """Writes and reads one kind of value; ``decode(json, where)`` refuses any other JSON."""
 
     encode: Callable[[T], Any]
     decode: Callable[[object, str], T]

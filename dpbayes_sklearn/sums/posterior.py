@@ -41,7 +41,7 @@ _LEFT_OUT_NATS = 45.0
 """Sums whose log weight is so much below the largest are left out."""
 
 _SHARP_PART, _REFINED = 16, 12
-"""A lattice is made finer as long as less than a sixteenth of it has all weight, so many times."""
+"""A lattice is made finer, at most 12 times, while all weight is in a sixteenth of it."""
 
 
 @dataclass(frozen=True)
