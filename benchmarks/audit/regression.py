@@ -64,7 +64,8 @@ class ReplacedRecord:
     two_stages: bool = False
 
     def __str__(self) -> str:
-        return self.mechanism.name() + (" in two stages" if self.two_stages else "")
+        stages = f" in two stages, {self.others} others" if self.two_stages else ""
+        return self.mechanism.name() + stages
 
     def worst_steps(self) -> list[Worst]:
         """Return every noise step at the pair of neighbours whose laws lose most there."""
@@ -124,9 +125,9 @@ def _entries(one: StepLaw, other: StepLaw) -> int:
 def _cases() -> Iterator[ReplacedRecord]:
     numbers = MomentUniverse(Design((Interval(-1, 1), Interval(-1, 1))), levels=3)
     middle, prior = (0.0, 0.0, 0.0), GaussianPrior(numbers.design, inference="noise_aware")
-    for mechanism in (Laplace(), Fourier()):
-        yield ReplacedRecord(mechanism, numbers, middle, 390, Fraction(5), prior)
-    yield ReplacedRecord(Laplace(), numbers, middle, 650, Fraction(5), prior, two_stages=True)
+    yield ReplacedRecord(Fourier(), numbers, middle, 390, Fraction(5), prior)
+    for others in (390, 650):  # 650 are enough for weighted residuals, too
+        yield ReplacedRecord(Laplace(), numbers, middle, others, Fraction(5), prior, True)
     # A draw loses its whole share where residuals reach 1 + BR with BR = 1. Others at one end keep
     # most draws there, and the few at the other end tell most; so there are two of them.
     slope = MomentUniverse(Design((Interval(-1, 1),), intercept=False), levels=3)
@@ -237,6 +238,14 @@ def relative_bounds(
 
 def run(scale: float) -> Iterator[Row]:
     """Audit every step of every mechanism, as it is and with half the noise."""
+    yield from single_steps(scale)
+    yield from two_gaussian_stages(max(LEAST["noise"], int(RUNS["noise"] * scale)))
+    for case in CASES:
+        yield from every_step(case, scale)
+
+
+def single_steps(scale: float) -> Iterator[Row]:
+    """Audit matrix noise, and the steps of a logistic regression."""
     steps = [("matrix noise", matrix_steps(), "noise")]
     steps += [(f"logistic regression, {name}", *rest) for name, *rest in logistic_steps()]
     for name, (one, other, whole), kind in progress(steps, "steps"):
@@ -246,25 +255,31 @@ def run(scale: float) -> Iterator[Row]:
             passed, must = (bound > 1, "> 1") if sharper else (bound <= 1, "<= 1")
             what = f"{name} {what}"
             yield Row(what, f"bound / share = {bound:.3f}", must, passed)
+
+
+def two_gaussian_stages(runs: int) -> Iterator[Row]:
+    """Audit all steps together, of a release in two stages."""
     one, other, budget = gaussian_sides()
     for sharper, must in ((False, "<= 1"), (True, "> 1")):
-        runs = max(LEAST["noise"], int(RUNS["noise"] * scale))
         found = audit_ratios(one, other, runs, sharper, float(budget.delta)).epsilon
         bound = found / float(budget.epsilon)
         what = f"gaussian in two stages, all {len(one)} steps" + ", half the noise" * sharper
         yield Row(what, f"bound / epsilon = {bound:.3f}", must, (bound > 1) == sharper)
-    for case in CASES:
-        worst = case.worst_steps()
-        total, name = sum(case.shares(worst)), str(case)
-        what = f"linear regression, {name}: {len(worst)} steps"
-        adds = bool(np.isclose(total, float(case.epsilon)))
-        must = f"{case.epsilon}"
-        if case.two_stages:
-            adds, must = total < case.epsilon, f"< {case.epsilon}, less the first stage"
-        yield Row(what, f"shares add to {total:g}", must, adds)
-        largest = relative_bounds(case, worst, scale, sharper=False).max()
-        what = f"{name}, the step that shows most of its share"
-        yield Row(what, f"bound / share = {largest:.3f}", "<= 1", largest <= 1)
-        least = relative_bounds(case, worst, scale, sharper=True).min()
-        what = f"{name} with half the noise, the step that shows least"
-        yield Row(what, f"bound / loss = {least:.3f}", "> 1", least > 1)
+
+
+def every_step(case: ReplacedRecord, scale: float) -> Iterator[Row]:
+    """Audit the steps of a release one by one; their shares add up to epsilon."""
+    worst = case.worst_steps()
+    total, name = sum(case.shares(worst)), str(case)
+    what = f"linear regression, {name}: {len(worst)} steps"
+    adds = bool(np.isclose(total, float(case.epsilon)))
+    must = f"{case.epsilon}"
+    if case.two_stages:
+        adds, must = total < case.epsilon, f"< {case.epsilon}, less the first stage"
+    yield Row(what, f"shares add to {total:g}", must, adds)
+    largest = relative_bounds(case, worst, scale, sharper=False).max()
+    what = f"{name}, the step that shows most of its share"
+    yield Row(what, f"bound / share = {largest:.3f}", "<= 1", largest <= 1)
+    least = relative_bounds(case, worst, scale, sharper=True).min()
+    what = f"{name} with half the noise, the step that shows least"
+    yield Row(what, f"bound / loss = {least:.3f}", "> 1", least > 1)

@@ -110,7 +110,9 @@ def test_gaussian_noise_shows_most_of_its_claim_and_ten_percent_less_of_it_more(
 
 
 @pytest.mark.parametrize("case", regression.CASES, ids=str)
-def test_half_the_noise_of_any_step_of_a_regression_is_seen(case: regression.Case) -> None:
+def test_half_the_noise_of_any_step_of_a_regression_is_seen(
+    case: regression.ReplacedRecord,
+) -> None:
     worst = case.worst_steps()
     shares = case.shares(worst)
     first_stage = 0.27 if case.two_stages else 0  # which is no sum plus noise
