@@ -107,19 +107,11 @@ def rounding_loss(points: int, magnitude: float = 0.0) -> float:
     return 2.0 ** (h - 31) + 4 * (integers + floats + eta)
 
 
-ROUNDING_LOSS: float = 2.0**-20
-"""The most that `integer_weights` adds to the loss between two laws (both counted together).
-
-Holds for rows of up to 2**18 points whose log weights are sums of terms below 2**25;
-`rounding_loss` is sharper, and covers terms of any magnitude.
-"""
-
-
 def integer_weights(log_weights: npt.ArrayLike) -> npt.NDArray[np.uint64]:
     """Turn rows of log weights (..., J) into integer weights for `finite_draw`.
 
     Every supported point keeps a weight of at least 2**22, so its relative rounding error is
-    at most 2**-23, and the loss between two rows grows by at most `ROUNDING_LOSS`
+    at most 2**-23, and the loss between two rows grows by at most `rounding_loss`
     (statement and proof at the top of this module).
 
     >>> weights = integer_weights([0.0, -np.log(3), -np.inf, -1e9])
@@ -161,27 +153,6 @@ def finite_draw(weights: npt.NDArray[np.uint64], source: RandomSource) -> npt.ND
     below = cumulative[..., -1]
     at = uniform_below(below.reshape(-1), below.size, source).reshape(below.shape)
     return np.asarray(np.count_nonzero(cumulative <= at[..., None], axis=-1))
-
-
-def law_loss(weights_a: npt.NDArray[np.uint64], weights_b: npt.NDArray[np.uint64]) -> float:
-    """Privacy loss between integer laws: the largest abs(log(p_a/p_b)) over points and rows.
-
-    Rounded outward, so the true value is never above the result; infinite where one law
-    has a point that the other lacks.
-
-    >>> a, b = np.array([3, 1], dtype=np.uint64), np.array([1, 1], dtype=np.uint64)
-    >>> 0 <= law_loss(a, b) - math.log(2) < 1e-14
-    True
-    """
-    a, b = np.broadcast_arrays(weights_a, weights_b)
-    if ((a == 0) != (b == 0)).any():
-        return math.inf
-    support = a > 0
-    totals = [np.sum(w, axis=-1, keepdims=True, dtype=np.uint64).astype(np.float64) for w in (a, b)]
-    ratios = np.where(support, a, 1) / np.where(support, b, 1) * (totals[1] / totals[0])
-    largest = float(np.abs(np.log(ratios, where=support, out=np.zeros(a.shape))).max(initial=0.0))
-    # conversions and quotients err by 8 half-ulps together, the logarithm by one or two ulps
-    return largest * (1 + 2.0**-50) + 2.0**-50
 
 
 MAX_CHOICES = 64  # Permute-and-flip chooses among at most this many candidates.

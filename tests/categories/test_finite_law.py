@@ -17,7 +17,7 @@ from dpbayes_sklearn.categories.candidates import (
     noise_law,
 )
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
-from dpbayes_sklearn.noise.finite import law_loss
+from tests.releasing import law_loss
 
 
 def scored(n: int, prior: tuple[float, ...], exponent: float) -> ScoredCandidates:

@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from dpbayes_sklearn.counts.splits import SplitGrid, log_odds_of
-from dpbayes_sklearn.noise.finite import integer_weights, law_loss
+from dpbayes_sklearn.noise.finite import integer_weights
+from tests.releasing import law_loss
 
 PRIORS = [(1.0, 1.0), (0.01, 0.01), (50.0, 50.0), (0.5, 7.0), (30.0, 0.02), (-4.0, 3.0)]
 GRIDS = [SplitGrid(0.05, 33), SplitGrid(0.3, 5), SplitGrid(1e-4, 65), SplitGrid(0.2, 2)]

@@ -34,9 +34,9 @@ from dpbayes_sklearn.counts.temperature import (
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.mechanisms import Laplace, Mechanism
-from dpbayes_sklearn.noise.finite import law_loss
 from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval
+from tests.releasing import law_loss
 
 INF = float("inf")
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, integer_weights, law_loss
+from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, integer_weights
+from tests.releasing import law_loss
 
 SCORES = st.lists(st.floats(-200, 200), min_size=1, max_size=30)
 
