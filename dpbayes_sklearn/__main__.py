@@ -421,7 +421,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         "--max-weight",
         type=int,
         metavar="W",
-        help="the most that a record may count (1; with --mechanism, all records count once)",
+        help="the most that a record may count, with --weights",
     )
     _add_spending(parser)
     parser.add_argument(

@@ -118,9 +118,9 @@ class PrivateSearchCV(
     best_index_ : int
         The place of that candidate in ``cv_results_["params"]``.
     best_score_ : float
-        Its noisy score on the people held out: the share classified correctly, or the mean of one
-        minus the squared error, in units of a quarter of the target's range and at least 0. As
-        the largest of many noisy scores it is slightly too high.
+        Its noisy score on the people held out: the share classified correctly; of a regression, a
+        mean of scores from 0, a quarter of the target's range off or more, to 1, predicted exactly.
+        As the largest of many noisy scores it is slightly too high.
     cv_results_ : dict
         ``params``, the candidates. The scores of the others are not published.
     guarantee_ : PrivacyGuarantee
