@@ -1,11 +1,11 @@
 """What a delta buys a regression: noise of a product and R², pure against Gaussian.
 
 The first table is the standard deviation of a released sum of products of two numbers, by the
-number of columns, and follows from public facts alone. The second is the error of a coefficient
-that planning expects. The third is R² on records left out, for the default model with
-``mechanism="laplace"`` and ``mechanism="gaussian"``: eight public tables (the public constants of
-the library were chosen on the first four) and simulated ones of 40 normal columns, whose best
-possible R² is 0.5.
+number of columns, in the second of two stages where there are two; it follows from public facts
+alone. The second is the error of a coefficient that planning expects. The third is R² on records
+left out, for the default model with ``mechanism="laplace"`` and ``mechanism="gaussian"``: eight
+public tables (the public constants of the library were chosen on the first four) and simulated
+ones of 40 normal columns, whose best possible R² is 0.5.
 
 Run ``python -m benchmarks.accuracy.gaussian_regression [--repeats 20] [--tables labsup,injury]``;
 it prints Markdown.
@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -24,13 +23,13 @@ from joblib import Parallel, delayed
 from benchmarks.accuracy.regression import score
 from benchmarks.data.regression import CHOSEN_ON, REPORTED_ON, Regression
 from dpbayes_sklearn import BayesianLinearRegression, Interval
-from dpbayes_sklearn.mechanisms import Auto
+from dpbayes_sklearn.mechanisms import Auto, Gaussian, Laplace
 from dpbayes_sklearn.planning import Spread, expected_error
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression import plans
 from dpbayes_sklearn.regression.design import Design
-from dpbayes_sklearn.regression.gram import gaussian_gram, gram_block
 from dpbayes_sklearn.regression.posterior import GaussianPrior
+from dpbayes_sklearn.regression.release import Stages
 from dpbayes_sklearn.release import Facts
 
 DELTA = 1e-6
@@ -43,20 +42,17 @@ SIMULATED = (20_000, 40)
 def noise_cell(columns: int, epsilon: float, n: int = 20_000) -> str:
     """Return the pure and the Gaussian deviation of a product, bold the one that "auto" takes."""
     design = Design((Interval(-1, 1),) * columns)
-    prior, budget = GaussianPrior(design), Budget(Fraction(str(epsilon)), Fraction(str(DELTA)))
+    prior = GaussianPrior(design, inference="noise_aware")
+    budget = Budget(Fraction(str(epsilon)), Fraction(str(DELTA)))
     grid, found = 2**10, []
-    blocks: tuple[tuple[Any, Any], ...] = (
-        (
-            plans.laplace_shares,
-            gram_block(design, deviations=plans.norm_deviations(n * epsilon, design)),
-        ),
-        (
-            plans.gaussian_shares,
-            gaussian_gram(design, deviations=plans.gaussian_deviations(n * epsilon)),
-        ),
-    )
-    for shares, block in blocks:
-        law = block.law(shares(prior, n, budget).model, grid)
+    for mechanism in (Laplace(), Gaussian()):
+        made = plans.plan(mechanism, prior, Facts(n), budget)
+        assert isinstance(made, plans.NoisyProducts)
+        if made.stages is Stages.MODE:
+            found.append("mode")
+            continue
+        block = made.products()
+        law = block.law(made.share_of_products, grid)
         products = (block.rows > 0) & (block.columns <= columns) & (block.rows != block.columns)
         squares = (block.rows == 1) & (block.columns == 1)  # the only one of a single column
         which = products if products.any() else squares

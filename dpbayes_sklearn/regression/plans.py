@@ -149,9 +149,10 @@ class NoisyProducts(SharedPlan):
 
     def _block(self, places: Located) -> GramMatrix | Block | GaussianGram:
         """Return the products of values in their windows."""
-        return self._products(places.reach(self.prior.design))
+        return self.products(places.reach(self.prior.design))
 
-    def _products(self, reach: Reach | None) -> GramMatrix | Block | GaussianGram:
+    def products(self, reach: Reach | None = None) -> GramMatrix | Block | GaussianGram:
+        """Return the products of values in windows of this reach, or of a usual one."""
         design, unit, both = self.prior.design, self.cost.unit, self.stages is Stages.BOTH
         deviations = norm_deviations(self._n_epsilon, design, both)
         if self.shares.gaussian:
@@ -169,12 +170,17 @@ class NoisyProducts(SharedPlan):
         order = (Stages.BOTH, Stages.MODE, Stages.MOMENTS)
         if self.stages is not other.stages:
             return order.index(self.stages) < order.index(other.stages)
-        return self._variance() < other._variance()
+        mine, theirs = (
+            noise_of_products(plan.prior.design, plan.products(), plan.share_of_products)
+            for plan in (self, other)
+        )
+        return mine < theirs
 
-    def _variance(self) -> float:
+    @property
+    def share_of_products(self) -> Fraction:
+        """Part of epsilon, or of rho, that the products have; in two stages, those of residuals."""
         both, shares = self.stages is Stages.BOTH, self.shares
-        share = shares.in_two_stages(self.facts.n).model if both else shares.model
-        return noise_of_products(self.prior.design, self._products(None), share)
+        return shares.in_two_stages(self.facts.n).model if both else shares.model
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
