@@ -73,6 +73,9 @@ larger: in all, and for each column. The more columns, the more the bound saves.
 _GAUSSIAN_WIDER_FROM = 1500.0
 """The same of Gaussian noise, for windows and for the bound of a record's norm."""
 
+_MODE_COLUMNS = 20
+"""Columns beyond which moments with Gaussian noise are better than a purely private mode."""
+
 _GAUSSIAN_MODE_BELOW = 40
 """Records times epsilon for each column below which a mode with Gaussian noise beats moments."""
 
@@ -165,9 +168,12 @@ class NoisyProducts(SharedPlan):
     def beats(self, other: NoisyProducts) -> bool:
         """Tell which has less variance on average over the released products.
 
-        Two stages are better than a mode, and that is better than one stage of moments.
+        Two stages are better than a mode, and that is better than one stage of moments, unless
+        columns are many.
         """
-        order = (Stages.BOTH, Stages.MODE, Stages.MOMENTS)
+        order = [Stages.BOTH, Stages.MODE, Stages.MOMENTS]
+        if len(self.prior.design.features) > _MODE_COLUMNS:
+            order = [Stages.BOTH, Stages.MOMENTS, Stages.MODE]
         if self.stages is not other.stages:
             return order.index(self.stages) < order.index(other.stages)
         mine, theirs = (
@@ -310,7 +316,7 @@ def _(mechanism: Auto, prior: GaussianPrior, facts: Facts, budget: Budget) -> Mo
     best = less_noise(_laplace(Laplace(), *public), lambda: _gaussian(Gaussian(), *public))
     records = facts.n * float(best.shares.per_record)
     few = records < _GAUSSIAN_MODE_BELOW * len(prior.design.features)
-    if (few or best.stages is not Stages.BOTH) and prior.inference == "noise_aware":
+    if (few or best.stages is Stages.MODE) and prior.inference == "noise_aware":
         with suppress(ValueError):  # if there is no exact noise, or more columns than a mode has
             mode = _map(MAP(), *public)
             return mode if mode.cost.delta else best

@@ -64,7 +64,7 @@ _RESIDUALS_AT = 3.5  # Residuals are clipped at this many standard deviations.
 # Records times epsilon per column from which a mode is released, and from which moments follow.
 _LEAST_MODE, _TWO_STAGES = 20, 600
 # Records over the deviation of Gaussian noise of sensitivity 1, over the root of the columns.
-_GAUSSIAN_TWO_STAGES = 90
+_GAUSSIAN_TWO_STAGES = 120
 # Windows are wider from this n times epsilon on: in all, and for each column. Wide windows are for
 # intervals; with many columns they cost predictions more than they give.
 _TWO_STAGES_WIDER_FROM, _WIDER_FROM_EACH = 2500.0, 500.0
