@@ -348,7 +348,8 @@ class PrivateEstimator(SpendingEstimator, Generic[DataT, PublicT, PriorT, Statis
             public = known
         prior = self._prior(public)  # wrong parameters are refused before types of columns
         self._check_types(public, records)
-        promises = (*promises, *self._promised_width(X, known))
+        told = known is not None or self._declared_width is not None or not is_list(X)
+        promises = promises if told else (*promises, WIDTH_OF_LIST)
         statistics = self._statistics(public, prior, records)
         return FitInput(public, prior, statistics, (*conditions, *promises), facts)
 
@@ -360,11 +361,6 @@ class PrivateEstimator(SpendingEstimator, Generic[DataT, PublicT, PriorT, Statis
     def _width(self, reset: bool) -> int | None:
         """Return how many columns X must have, if that is known without looking at X."""
         return self._declared_width if reset else self.n_features_in_
-
-    def _promised_width(self, X: Any, known: PublicT | None) -> tuple[str, ...]:
-        """Return the condition of a list, whose rows alone say how many columns there are."""
-        told = known is not None or self._declared_width is not None or not is_list(X)
-        return () if told else (WIDTH_OF_LIST,)
 
     def _protected(
         self, records: DataT, groups: Any, sample_weight: Any = None

@@ -269,12 +269,14 @@ _LEAD = (
 
 def report(results: Sequence[Result]) -> str:
     """Return the page."""
+    packages = ("dpbayes_sklearn", "scikit-learn", "numpy")
+    versions = ", ".join(f"{package} {version(package)}" for package in packages)
     body = tag(
         "main",
         tag("h1", "Bayesian inference under differential privacy"),
         tag("p", _LEAD),
         *(_section(result) for result in results),
-        tag("footer", _versions()),
+        tag("footer", f"Made with {versions}, Python {platform.python_version()}."),
     )
     head = tag(
         "head",
@@ -320,12 +322,6 @@ def _figure(picture: Picture) -> Html:
     source = "data:image/png;base64," + b64encode(picture.png).decode("ascii")
     image = f'<img src="{source}" alt="{escape(picture.text)}">'
     return tag("figure", Html(image), tag("figcaption", picture.text))
-
-
-def _versions() -> str:
-    packages = ("dpbayes_sklearn", "scikit-learn", "numpy")
-    named = ", ".join(f"{package} {version(package)}" for package in packages)
-    return f"Made with {named}, Python {platform.python_version()}."
 
 
 _TEXT = """\

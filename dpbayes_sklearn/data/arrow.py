@@ -49,7 +49,11 @@ class ArrowFrame:
         """Return some rows or columns, or one column."""
         if isinstance(key, tuple):
             rows, j = key
-            return self[rows] if j is ... else _one_chunk(ArrowFrame(self.native.select([j]))[rows])
+            if j is ...:
+                return self[rows]
+            column = ArrowFrame(self.native.select([j]))[rows].native.column(0)
+            # an array, which numpy need not copy, if it is in one chunk
+            return column.chunk(0) if column.num_chunks == 1 else column
         if isinstance(key, slice):
             start, stop, _ = key.indices(len(self))
             return ArrowFrame(self.native.slice(start, max(stop - start, 0)))
@@ -62,12 +66,6 @@ class ArrowFrame:
             return ArrowFrame(self.native.take(rows))
         except _arrow().ArrowInvalid:  # small indices cannot number the values of all chunks
             return ArrowFrame(_with_wide_indices(self.native).take(rows))
-
-
-def _one_chunk(frame: ArrowFrame) -> Any:
-    """Return the one column of a frame: an array, which numpy need not copy, if it is in one."""
-    column = frame.native.column(0)
-    return column.chunk(0) if column.num_chunks == 1 else column
 
 
 def _with_wide_indices(table: Any) -> Any:
