@@ -2,7 +2,7 @@ r"""Noise of the gradient of an objective whose minimum is released (objective p
 
 A record is :math:`x = (1, x_1, \dots, x_d)` with blocks :math:`x_j \ge 0` of :math:`K_j` weights
 that add to one: levels of a category, hats of a number, or a number x in [-1, 1] as the two weights
-:math:`\frac{1 \pm x}2`. It pulls at the gradient with :math:`a\,x`, :math:`|a| \le h`, where a
+:math:`\frac{1 \pm x}2`. It adds :math:`a\,x` to the gradient, :math:`|a| \le h`, where a
 depends on the parameters (of a known sign, for a logistic loss). So m records that come or go
 change the gradient at given parameters by :math:`v = \sum_i a_ix_i`. The minimum w solves :math:`u
 = F(w)` for the noise u, and has the density :math:`p(F(w))\,|\det DF(w)|`. If the determinants of
@@ -79,11 +79,13 @@ __all__ = [
 
 _FINEST = 40  # The lattice has at most two to this power steps from 0 to 1.
 _WIDEST = 39  # Gaussian noise has a deviation of about two to this power steps.
-_REACH = 45  # The 44 + 1 of the theorem.
-_MOST_EPSILON = 64  # Gaussian noise is offered up to here.
+_THEOREM_REACH = 45  # The 44 + 1 of the theorem.
+_MOST_EPSILON = 64  # Gaussian noise is offered up to this epsilon.
 _ROUNDING = Fraction(1, 2**13)  # Share of epsilon for the difference from continuous noise.
+# The term and the factor that cover the error of floats in the bound of Gaussian noise.
 _TAIL, _UPWARD = 1e-300, 1 + 1e-9
-_FARTHEST = 256  # scales of the hull's noise beyond twice the mean of its norm
+# The norm of the hull's noise is never seen this many scales beyond twice its mean.
+_HULL_REACH = 256
 
 
 class BlockShape(NamedTuple):
@@ -95,8 +97,8 @@ class BlockShape(NamedTuple):
         Number of weights of every block.
     weights : tuple of Fraction
         How much the noise of a block matters: its w with Gaussian noise.
-    pull : Fraction
-        The h: how strongly a record pulls at most.
+    largest_slope : Fraction
+        The h: the largest derivative of a record's loss.
     signed : bool
         Whether the sign of a is the same for all parameters.
     constant : bool
@@ -105,7 +107,7 @@ class BlockShape(NamedTuple):
 
     sizes: tuple[int, ...]
     weights: tuple[Fraction, ...]
-    pull: Fraction = Fraction(1)
+    largest_slope: Fraction = Fraction(1)
     signed: bool = False
     constant: bool = True
 
@@ -167,9 +169,11 @@ def hull_noise(shape: BlockShape, epsilon: Fraction, unit: PrivacyUnit) -> Gradi
     dimension = 1 + sum(size - 1 for size in shape.sizes)
     room = 2.0**50 * float(epsilon) / (unit.n_changed * (dimension + 1))
     lattice = 2 ** min(_FINEST, max(0, math.floor(math.log2(room))))
-    sensitivity = math.ceil(unit.n_changed * shape.pull * lattice) + 2 * max(shape.sizes, default=1)
+    sensitivity = math.ceil(unit.n_changed * shape.largest_slope * lattice) + 2 * max(
+        shape.sizes, default=1
+    )
     law = ClassRows.of(shape.sizes, 1, sensitivity, epsilon)
-    farthest = (2 * (dimension + 1) + _FARTHEST) * float(law.scale) / lattice
+    farthest = (2 * (dimension + 1) + _HULL_REACH) * float(law.scale) / lattice
     return GradientNoise(law, lattice, _total(shape, law, lattice), farthest)
 
 
@@ -188,14 +192,14 @@ def gaussian_noise(
     if not (0 < delta < 1 and epsilon <= _MOST_EPSILON):
         raise ValueError("Gaussian noise needs a delta, and an epsilon of at most 64.")
     ratio = largest_ratio(epsilon, delta, unit.n_changed, shape.signed)
-    sigma = float(unit.n_changed * shape.pull) * math.sqrt(shape.norm) / ratio * _UPWARD
+    sigma = float(unit.n_changed * shape.largest_slope) * math.sqrt(shape.norm) / ratio * _UPWARD
     lattice = 2 ** max(0, _WIDEST - math.ceil(math.log2(sigma)))
     variance = math.ceil(Fraction(sigma) ** 2 * lattice**2)
     each = tuple(representable_variance(variance / w) for w in (*shape.weights, Fraction(1)))
     law = DiscreteGaussian(each, (*shape.sizes, 1))
-    if _REACH * law.size / math.sqrt(min(each)) > epsilon * _ROUNDING:  # twice the eta
+    if _THEOREM_REACH * law.size / math.sqrt(min(each)) > epsilon * _ROUNDING:  # twice the eta
         raise ValueError("epsilon is too small for exact Gaussian noise on so many numbers.")
-    farthest = _REACH * max(shape.sizes, default=1) * math.sqrt(max(each)) / lattice
+    farthest = _THEOREM_REACH * max(shape.sizes, default=1) * math.sqrt(max(each)) / lattice
     return GradientNoise(law, lattice, _total(shape, law, lattice), farthest)
 
 
