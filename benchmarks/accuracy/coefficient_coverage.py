@@ -107,11 +107,26 @@ def six(n: int, rng: np.random.Generator) -> Data:
     )
     truth = {"age": 7, "bmi": 20, "sbp": 3, "crp": 10, "visits": 50, "sex=1": 50}
     y = 7 * age + 20 * X["bmi"] + 3 * X["sbp"] + 10 * X["crp"] + 50 * X["visits"] + 50 * X["sex"]
-    y = (y - 900 + rng.normal(0, 200, n)).to_numpy()
+    y = (y - 500 + rng.normal(0, 200, n)).to_numpy()
     ends = {"age": 120, "bmi": 80, "sbp": 300, "crp": 100, "visits": 50}
     domains = {name: Interval(0, end) for name, end in ends.items()}
     schema = Schema({**domains, "sex": Categories([0, 1])}, target=Interval(0, 3000))
     return Data(X, y, schema, truth)
+
+
+def skewed(n: int, rng: np.random.Generator) -> Data:
+    """Columns with long tails, to one side or to both."""
+    X = pd.DataFrame(
+        {
+            "e": rng.exponential(1, n),
+            "l": np.exp(rng.normal(0, 0.6, n)),
+            "t": np.clip(rng.standard_t(5, n), -15, 15),
+        }
+    )
+    truth = {"e": 0.5, "l": 0.7, "t": 0.4}
+    y = 0.5 * X["e"] + 0.7 * X["l"] + 0.4 * X["t"] + rng.normal(size=n)
+    domains = {"e": Interval(0, 20), "l": Interval(0, 20), "t": Interval(-15, 15)}
+    return Data(X, y.to_numpy(), Schema(domains, target=Interval(-12, 24)), truth)
 
 
 def _two(
@@ -194,6 +209,7 @@ FAMILIES: dict[str, Callable[[int, np.random.Generator], Data]] = {
     "a level of 1 %": rare_level,
     "spread 1 % of the bounds": narrow,
     "six realistic features": six,
+    "columns with long tails": skewed,
 }
 
 
@@ -202,6 +218,7 @@ CHOSEN_ON = (
     "tight bounds",
     "correlation 0.9",
     "a level of 1 %",
+    "columns with long tails",
     "3 columns of 3 categories",
     "log-normal residuals",
     "residuals that grow",

@@ -130,8 +130,8 @@ class FirstStage(NamedTuple):
         """
         mean = signs.centres + signs.halves * mean
         own = (products[1:] - mean * products[0]) / signs.halves
-        missing = self.missing * (1 + mean**2) / signs.halves**2
-        return own, missing, (self.noise[1:] + mean**2 * self.noise[0]) / signs.halves**2
+        scale = signs.halves**2  # the error of the constant's product is common to all
+        return own, self.missing / scale, self.noise[1:] / scale
 
 
 @dataclass(frozen=True)

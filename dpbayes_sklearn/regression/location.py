@@ -70,6 +70,18 @@ class Location:
         """Mean squares in the windows, by the spreads."""
         return np.minimum(np.exp(2 * self.log_spread) / self.half**2, 1.0)
 
+    @property
+    def deviations(self) -> FloatArray:
+        """Standard deviations that the windows reach, by the distances if they tell of more.
+
+        Values of two kinds are farther from their mean than a single kind would be.
+        """
+        inner = np.append(RADII[1:], 0.0)
+        square = (self.distance_shares * (RADII**2 + inner**2) / 2).sum(axis=1)
+        error = np.sqrt((self.distance_variances * RADII**4).sum(axis=1))
+        by_shells = np.sqrt(np.maximum(square - error, 0.0))
+        return np.asarray(self.half / np.maximum(np.exp(self.log_spread), by_shells))
+
     def beyond(self, part: float = 1.0) -> FloatArray:
         """Return the shares of the records outside of a part of the windows, seldom too small.
 
@@ -117,7 +129,7 @@ class Located:
         It is 2.5 for coordinates that were not located.
         """
         reach = np.full(design.width + 1, _NOT_LOCATED)
-        reach[-1] = self.window.half / np.exp(self.target.log_spread[0])
+        reach[-1] = self.target.deviations[0] * self.window.half / self.target.half[0]
         if self.numbers is not None:
             reach[:-1][design.numbers] = self.numbers.half / np.exp(self.numbers.log_spread)
         return Reach(reach, self.signs)
@@ -204,10 +216,13 @@ _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)
 _FARTHEST_SIGN = 0.95  # A sign is centred at most this far from 0.
 
 
-def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> Located:
+def located(
+    statistics: Moments, shares: Shares, noise: Noise, reach: float, farther: float | None = None
+) -> Located:
     """Release where the target lies, and numbers and signs if they have a share.
 
-    Windows reach 2.25 standard deviations of the target and 2.5 of a number, times ``reach``.
+    Windows reach 2.25 standard deviations of the target and 2.5 of a number, times ``reach``, or
+    ``farther`` for numbers.
     """
     design, grid = statistics.design, shares.grid(statistics.design, statistics.n)
     asked = _sampled(statistics, shares, noise)
@@ -226,13 +241,14 @@ def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> 
                 centres[which], errors[which] = noisy.means(sums[which], block, part * share)
     counts = asked.distance_counts(centres)
     found: list[Location | None] = []
-    for (which, block, share, part), at in zip(blocks, (_TARGET_REACH, _NUMBER_REACH), strict=True):
+    ends = (_TARGET_REACH * reach, _NUMBER_REACH * (farther or reach))
+    for (which, block, share, part), end in zip(blocks, ends, strict=True):
         rest = share * (1 - part) if design.intercept else share
         if not rest:
             found.append(None)
             continue
         seen, variance = noisy.distance_shares(counts[which], len(block), rest)
-        found.append(locate(centres[which], errors[which], seen, variance, at * reach))
+        found.append(locate(centres[which], errors[which], seen, variance, end))
     target, others = found
     assert target is not None
     if not shares.signs:

@@ -50,6 +50,7 @@ from dpbayes_sklearn.schema import Categories
 
 _CORRELATION_SD = 0.6  # Prior standard deviation of a correlation.
 _SURE_DEVIATIONS = 10.0  # A variance this many standard deviations above zero is taken for known.
+_MOVED_DEVIATIONS = 4.0  # The same, from which a coefficient moves along with others.
 _LEAST_CORRELATION_EIGENVALUE = 1e-3  # Eigenvalues of correlations are raised to this.
 # Prior of log(variance) around the released spread: mean and standard deviation, added to its
 # error. Windows cut the tails, so that the variance inside is smaller.
@@ -202,7 +203,11 @@ def slopes(
     along = rows[:, 1:] - np.outer(rows[:, 0], known.mean)  # the constant is target - m'w
     spread = along @ basis @ inner @ basis.T
     size = np.maximum(np.einsum("ij,ij->i", spread, along), _LEAST_SIZE)
-    y, direction, step = along @ h @ basis.T, spread / size[:, None], np.sqrt(size)
+    # others move along if their own variances are known: else they would hide what is identified
+    column, seen = known.design.column, own >= _MOVED_DEVIATIONS * np.sqrt(known.own_error)
+    direction = np.where(seen | ((rows[:, 1:] != 0) @ (column[:, None] == column)), spread, 0.0)
+    direction /= np.maximum(np.einsum("ij,ij->i", direction, along), _LEAST_SIZE)[:, None]
+    y, step = along @ h @ basis.T, np.sqrt(size)
 
     def variance(t: FloatArray) -> FloatArray:
         at = w + t[:, None] * direction
