@@ -122,16 +122,20 @@ class FirstStage(NamedTuple):
     noise: FloatArray = np.zeros(1)
 
     def covariances(
-        self, products: FloatArray, mean: FloatArray, signs: Windows
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return covariances with the residuals, and the variances of their two errors.
+        self, products: FloatArray, mean: FloatArray, windows: Windows, design: Design
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return covariances with the residuals, and the variances of their noise.
 
-        ``mean`` is that of the coordinates in their windows.
+        ``mean`` is that of the coordinates in their windows. The noise of a level is that of its
+        difference from the others, as levels sum to one: its part of the constant's is left out.
         """
+        signs, k = windows.of_signs(design), design.n_values
         mean = signs.centres + signs.halves * mean
         own = (products[1:] - mean * products[0]) / signs.halves
-        scale = signs.halves**2  # the error of the constant's product is common to all
-        return own, self.missing / scale, self.noise[1:] / scale
+        noise = self.noise[1:].copy()
+        among = design.levels & (k > 1)
+        noise[among] = ((noise - self.noise[0] / k**2)[among]) / (1 - 1 / k[among])
+        return own, noise / signs.halves**2
 
 
 @dataclass(frozen=True)
@@ -253,9 +257,10 @@ def centred(
         baseline = first.coefficients[1:] * windows.halves / half
         explainable = max(first.variance / half**2, total)
     if first is not None and first.products is not None:
-        signs = windows.of_signs(design)
-        own, missing, by_noise = first.covariances(first.products, mean, signs)
-        told, error_of_own = (own, by_noise), missing + by_noise
+        # what is beyond the limit is missing in proportion to a coordinate's deviation
+        spread = np.diag(covariance) + np.sqrt(np.diag(noise)[x] + mean_error)
+        own, by_noise = first.covariances(first.products, mean, windows, design)
+        told, error_of_own = (own, by_noise), first.missing * np.clip(spread, 0.0, 1.0) + by_noise
         kept = error_of_own / (error_of_own + cross_error)
         cross, cross_error = kept * cross + (1 - kept) * own, kept * cross_error
     covariance = contrasts.projection @ covariance @ contrasts.projection
