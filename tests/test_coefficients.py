@@ -169,9 +169,12 @@ def test_a_summary_tests_against_zero_and_has_the_joint_covariance():
     assert summary._repr_html_().count("<tr") == 1 + len(NAMES)
 
 
-def test_a_summary_without_intervals_says_why():
-    model = BayesianLinearRegression(schema=SCHEMA, mechanism="map", random_state=0)
+@pytest.mark.parametrize("mechanism", ["map", "sampler"])
+def test_a_summary_without_intervals_says_why(mechanism):
+    model = BayesianLinearRegression(schema=SCHEMA, mechanism=mechanism, random_state=0)
     summary = model.fit(*frame(2000)).summary()
+    assert summary.n == 2000
+    assert "2,000 records" in repr(summary)
     assert np.isnan(summary.covariance).all()
     assert "No intervals: " in repr(summary)
     assert "No intervals: " in summary._repr_html_()

@@ -230,4 +230,4 @@ def draw_coefficients(
     widest = place.radius**2 / (len(seen) + 2)  # the variance of a uniform draw from the ball
     spread = np.minimum(1 / (precisions + seen), widest)
     law = DrawLaw(place.centre, seen / (precisions + seen), spread, place.expected)
-    return posterior_of_draws(draws, law, units, prior)
+    return posterior_of_draws(draws, law, units, prior, statistics.n)

@@ -60,7 +60,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -410,7 +410,7 @@ class CoefficientDraws(GaussianPosterior):
 
 
 def posterior_of_draws(
-    draws: FloatArray, law: DrawLaw, units: Units, prior: GaussianPrior
+    draws: FloatArray, law: DrawLaw, units: Units, prior: GaussianPrior, n: int
 ) -> CoefficientDraws:
     """Return the belief that draws leave, in units of the windows, on the scale of the bounds."""
     mean, variance = law.belief(draws, prior.inference)
@@ -420,6 +420,7 @@ def posterior_of_draws(
     moved[:, 0] += units.window.centre
     belief = Belief(mean, np.diag(variance), units.variance)
     scaled = GaussianPosterior.of(belief, units.window, units.windows, prior.design)
+    scaled = replace(scaled, slopes=replace(scaled.slopes, n=n))
     return CoefficientDraws(**vars(scaled), draws=moved)
 
 

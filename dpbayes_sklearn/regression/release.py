@@ -143,7 +143,8 @@ def release_mode(
     shares = shares_of(statistics, prior, budget)
     units = read_units(statistics, prior, shares, noise)
     mode = released_mode(statistics, prior, units, shares.model, noise, budget.delta)
-    posterior = posterior_of_draws(mode.coefficients[None], mode.law, units, prior)
+    draws, n = mode.coefficients[None], statistics.n
+    posterior = posterior_of_draws(draws, mode.law, units, prior, n)
     return scaled_by_residuals(posterior, statistics, shares, noise)
 
 

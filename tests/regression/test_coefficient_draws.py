@@ -18,7 +18,7 @@ def posterior(
     ones = np.ones(design.width + 1)
     law = DrawLaw(centre * ones, gain * ones, noise * ones, 0.05 * ones)
     return posterior_of_draws(
-        draws, law, Units(window, Windows.whole(design.width), 0.05, ones), prior
+        draws, law, Units(window, Windows.whole(design.width), 0.05, ones), prior, 100
     )
 
 
