@@ -79,8 +79,8 @@ class Location:
         inner = np.append(RADII[1:], 0.0)
         square = (self.distance_shares * (RADII**2 + inner**2) / 2).sum(axis=1)
         error = np.sqrt((self.distance_variances * RADII**4).sum(axis=1))
-        by_shells = np.sqrt(np.maximum(square - error, 0.0))
-        return np.asarray(self.half / np.maximum(np.exp(self.log_spread), by_shells))
+        by_distances = np.sqrt(np.maximum(square - error, 0.0))
+        return np.asarray(self.half / np.maximum(np.exp(self.log_spread), by_distances))
 
     def beyond(self, part: float = 1.0) -> FloatArray:
         """Return the shares of the records outside of a part of the windows, seldom too small.
@@ -216,13 +216,10 @@ _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)
 _FARTHEST_SIGN = 0.95  # A sign is centred at most this far from 0.
 
 
-def located(
-    statistics: Moments, shares: Shares, noise: Noise, reach: float, farther: float | None = None
-) -> Located:
+def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> Located:
     """Release where the target lies, and numbers and signs if they have a share.
 
-    Windows reach 2.25 standard deviations of the target and 2.5 of a number, times ``reach``, or
-    ``farther`` for numbers.
+    Windows reach 2.25 standard deviations of the target and 2.5 of a number, times ``reach``.
     """
     design, grid = statistics.design, shares.grid(statistics.design, statistics.n)
     asked = _sampled(statistics, shares, noise)
@@ -241,14 +238,13 @@ def located(
                 centres[which], errors[which] = noisy.means(sums[which], block, part * share)
     counts = asked.distance_counts(centres)
     found: list[Location | None] = []
-    ends = (_TARGET_REACH * reach, _NUMBER_REACH * (farther or reach))
-    for (which, block, share, part), end in zip(blocks, ends, strict=True):
+    for (which, block, share, part), at in zip(blocks, (_TARGET_REACH, _NUMBER_REACH), strict=True):
         rest = share * (1 - part) if design.intercept else share
         if not rest:
             found.append(None)
             continue
         seen, variance = noisy.distance_shares(counts[which], len(block), rest)
-        found.append(locate(centres[which], errors[which], seen, variance, end))
+        found.append(locate(centres[which], errors[which], seen, variance, at * reach))
     target, others = found
     assert target is not None
     if not shares.signs:

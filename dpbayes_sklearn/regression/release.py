@@ -66,16 +66,13 @@ _LEAST_MODE, _TWO_STAGES = 20, 600
 # Records over the deviation of Gaussian noise of sensitivity 1, over the root of the columns.
 _GAUSSIAN_TWO_STAGES = 120
 # Windows are wider from this n times epsilon on: in all, and for each column. Wide windows are for
-# intervals; with many columns they cost predictions more than they give. Those of columns are wider
-# than that of the target: in bounds of a record's norm they cost little.
+# intervals; with many columns they cost predictions more than they give.
 _TWO_STAGES_WIDER_FROM, _WIDER_FROM_EACH = 2500.0, 500.0
-_COLUMNS_WIDER_FROM, _COLUMNS_WIDER_FROM_EACH = 2000.0, 330.0
 _RESIDUALS_WIDER_FROM = 1000.0  # Windows of residuals are wider from this n times epsilon on.
 _USUAL_TAIL = 0.03  # Standard deviation of the mean of what is clipped, in half windows.
 # Share of the records whose residuals, or whose values in a column, may lie outside of a window.
 # The former is over the root of n: its bias stays below half of the sampling error.
 _RESIDUALS_OUTSIDE, _VALUES_OUTSIDE = 0.4, 0.002
-_RECORDS_OUTSIDE = 3.0  # Records over epsilon whose values may lie outside, if that is less.
 _LEAST_REACH = 2.5  # A window reaches at least this many standard deviations.
 _FACTOR_SD = 0.5  # Prior standard deviation of the factor that residuals estimate.
 
@@ -226,11 +223,9 @@ def two_stages(
     n, columns = statistics.n, len(statistics.design.features)
     records = n * float(shares.per_record)
     reach = widening(records, max(_TWO_STAGES_WIDER_FROM, _WIDER_FROM_EACH * columns))
-    wide = widening(records, max(_COLUMNS_WIDER_FROM, _COLUMNS_WIDER_FROM_EACH * columns)) ** 2
-    places = located(statistics, shares, noise, reach, wide)
+    places = located(statistics, shares, noise, reach)
     if places.numbers is not None:
-        outside = min(_VALUES_OUTSIDE, _RECORDS_OUTSIDE / records)
-        places = replace(places, numbers=places.numbers.narrowed(outside, _LEAST_REACH))
+        places = replace(places, numbers=places.numbers.narrowed(_VALUES_OUTSIDE, _LEAST_REACH))
     stage: PerturbedStage | MomentsStage
     if shares.gaussian:
         stage = moments_stage(statistics, prior, shares, products, places, noise)
