@@ -181,6 +181,14 @@ def test_a_summary_without_intervals_says_why(mechanism):
     assert summary.to_frame()["p"].isna().all()
 
 
+def test_a_level_that_is_not_identified_hides_no_slope():
+    data = FAMILIES["a level of 1 %"](2000, np.random.default_rng(2))
+    model = BayesianLinearRegression(1.0, schema=data.schema, random_state=2).fit(data.X, data.y)
+    table = model.coefficients()
+    assert not table["g=3"].identified
+    assert table["x"].identified
+
+
 EVERY = {**FAMILIES, **LEVELS, **TARGETS}
 
 

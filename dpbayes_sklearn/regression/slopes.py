@@ -15,10 +15,11 @@ where the weak prior :math:`\Lambda` about :math:`w + w_0` (the change w to a fi
           + (a^\top(1 - HC)(w + w_0))^2\right),
 
 and all values that pass are the interval (Fieller 1954; Anderson and Rubin 1949). The other
-coefficients follow :math:`\theta` along the direction in which the data tell least about it, so the
-right side is a parabola :math:`q_0 + q_1t + q_2t^2` in :math:`t = \theta - \hat\theta`, and the
-ends are its two crossings. If :math:`\chi^2q_2 \ge 1` no value fails: the noise hides the variance
-that identifies the coefficient, and the interval is unbounded.
+coefficients follow :math:`\theta` along the direction in which the data tell least about it, but
+for columns whose own variance the noise hides: they would hide what is identified. So the right
+side is a parabola :math:`q_0 + q_1t + q_2t^2` in :math:`t = \theta - \hat\theta`, and the ends are
+its two crossings. If :math:`\chi^2q_2 \ge 1` no value fails: the noise hides the variance that
+identifies the coefficient, and the interval is unbounded.
 
 **Sampling error.** :math:`M = \sigma^2 DCD`, where :math:`D_j^2` is the mean of the squared
 residuals weighted by :math:`x_j^2`, over their plain mean (the diagonal of White's sandwich), if it
