@@ -1,6 +1,6 @@
 """Coverage of the 95 % intervals of every coefficient of a private regression.
 
-Fifteen families of data with public bounds, three of them with several columns of categories, five
+Sixteen families of data with public bounds, three of them with several columns of categories, five
 with residuals that are not normal with the same variance everywhere (the truth is the best linear
 predictor); fresh data and fresh noise in every release. Two tables: the lowest and the highest
 coverage among the coefficients, with the median width in units of the exact interval; and the
