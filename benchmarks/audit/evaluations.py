@@ -174,7 +174,7 @@ def attack(unit: PrivacyUnit, runs: int = RUNS) -> float:
     other = (2,) if unit.size_is_secret else (2, *[3] * k)
     sides = [world.records(some) for some in ((2, *[7] * k), other)]
     planned = plan(world.task, world.scoring, Budget(Fraction(1), unit=unit), 1 + k)
-    noise = Noise.of()
+    noise = Noise.of(0)
     first, second = (
         [[s.value for s in planned.release(side, noise).sums.values()] for _ in range(runs)]
         for side in sides
