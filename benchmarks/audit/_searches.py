@@ -234,6 +234,14 @@ def _with_a_delta() -> Iterator[str]:
     with crossings() as seen, calls_of(runs, "score_law") as laws:
         search.fit(X, Y)
         PrivateSearchCV(secret, {"alpha": [0.5, 1.0]}, epsilon=0.9, delta=1e-3).fit(X, Y)
+    wide = line(mechanism="map")  # of many columns, for which a delta means less noise
+    with crossings() as modes:
+        PrivateSearchCV(wide, {"prior_precision": [1.0]}, epsilon=0.9, delta=1e-3).fit(
+            np.zeros((40, 30)), np.zeros(40)
+        )
+    rehearsal = [isinstance(one.statistics, HeldOutSplit) for one in modes].index(True)
+    if any(run.plan.cost.delta and run.plan.cost.rho is None for run in modes[rehearsal + 1 :]):
+        yield "a run is not zCDP"
     costs = [fit.plan.cost for fit in _of_runs(seen)]
     fits = [Fraction(c.epsilon) ** 2 / 2 if c.rho is None else c.rho for c in costs]
     scores = [law.result.rho(np.ones(1, np.int64)) for law in laws]

@@ -136,9 +136,14 @@ def prepared(
             # data; with facts that stand for a secret number of records, nothing is released
             budget = candidate._budget()
             candidate._planned(*candidate._sized(lambda *_: given, budget, facts=given.facts))
+        elif secret:
+            candidate.epsilon = _epsilon_of_size(rho)
         else:
-            rule = _epsilon_of_size if secret else _epsilon_within
-            candidate.epsilon = rule(candidate, given, rho, model.epsilon)
+            asked = candidate._budget()
+            budget = _budget_within(candidate, given, asked, rho, model.epsilon)
+            candidate.epsilon = budget.epsilon
+            if budget.delta != asked.delta:
+                candidate.delta = budget.delta
     return Prepared(candidate, given._replace(prior=None), model.epsilon)  # sensitive values only
 
 
@@ -149,32 +154,36 @@ def _refuse_unreadable(model: Any, X: Any, y: Any) -> None:
         read_table(clone(first), X, reset=True, declared=False)
 
 
-def _epsilon_of_size(_: Any, __: Any, rho: Fraction, largest: Any) -> Fraction:
+def _epsilon_of_size(rho: Fraction) -> Fraction:
     r"""Return the epsilon whose share for a secret number of records, s, is 4 % of rho: s²/2."""
     share = size_share(Fraction(1))
     return Fraction(math.sqrt(2 * rho / 25) * (1 - 1e-12)) / share
 
 
-def _epsilon_within(model: AnySupervised, given: AnyInput, rho: Fraction, largest: Any) -> Fraction:
-    """Return the largest epsilon, to a part in 10,000, at which a fit is rho-zCDP.
+def _budget_within(
+    model: AnySupervised, given: AnyInput, asked: Budget, rho: Fraction, largest: Any
+) -> Budget:
+    """Return the largest budget, to a part in 10,000 of epsilon, at which a fit is rho-zCDP.
 
-    It depends on public quantities only.
+    It depends on public quantities only. Noise with a delta may not be zCDP, as that of a mode:
+    then the fit has no delta.
     """
-    asked = model._budget()
 
     def within(epsilon: Fraction) -> bool:
         cost = model._planned(given, asked._replace(epsilon=epsilon)).cost
-        if cost.rho is None:  # a pure release is epsilon²/2-zCDP
-            return not cost.delta and epsilon**2 / 2 <= rho
-        return cost.rho <= rho
+        return cost.rho is not None and cost.rho <= rho
 
+    pure = Fraction(math.sqrt(2 * rho) * (1 - 1e-12))  # a pure release is epsilon²/2-zCDP
+    least = _LEAST_EPSILON if model._mechanism.needs_delta else pure
     low, high = Fraction(0), Fraction(largest)
-    while high - low > high / 10_000:
+    while high - low > high / 10_000 and high > least:
         middle = Fraction(float((low + high) / 2))
         low, high = (middle, high) if within(middle) else (low, middle)
-        if high < _LEAST_EPSILON:
-            raise ValueError("epsilon and delta are too small for a search.")
-    return low
+    if low >= least:
+        return asked._replace(epsilon=low)
+    if model._mechanism.needs_delta or pure < _LEAST_EPSILON:
+        raise ValueError("epsilon and delta are too small for a search.")
+    return asked.without_delta._replace(epsilon=pure)
 
 
 def run(
@@ -227,9 +236,9 @@ def _fit_within(model: AnySupervised, ready: Prepared, rho: Fraction) -> None:
     with quiet_numpy():
         given, rest = model._sized(lambda *_: _own_prior(model, ready.given), budget)
         spent = Fraction(budget.epsilon) - Fraction(rest.epsilon)
-        left = _epsilon_within(model, given, rho - spent**2 / 2, ready.largest_epsilon)
-        model.epsilon = spent + left
-        plan = model._planned(given, rest._replace(epsilon=left))
+        left = _budget_within(model, given, rest, rho - spent**2 / 2, ready.largest_epsilon)
+        model.epsilon = spent + Fraction(left.epsilon)
+        plan = model._planned(given, left)
         model._attach(given.public, model._carried_out(plan, given))
 
 

@@ -6,9 +6,11 @@ import gc
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 from joblib import delayed
 
+from dpbayes_sklearn import BayesianLinearRegression, PrivacyUnit, PrivateSearchCV
 from dpbayes_sklearn.model_selection.runs import Run, Selection
 
 
@@ -45,3 +47,19 @@ def test_memory_does_not_grow_with_the_number_of_runs() -> None:
         Selection()._best(delayed(counted)(i) for i in range(n))
         most.append(max(alive))
     assert most[0] == most[1] < 20
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("mechanism", ["map", "auto"])
+def test_with_a_delta_modes_of_runs_are_purely_private(mechanism: str, neighbours: str) -> None:
+    unit = PrivacyUnit("record", neighbours=neighbours)
+    bounds = {"bounds_X": (-1, 1), "bounds_y": (-1, 1)}
+    model = BayesianLinearRegression(mechanism=mechanism, privacy_unit=unit, **bounds)
+    wide, middle = np.zeros((100, 40)), np.zeros(100)
+    best = [
+        PrivateSearchCV(model, {"prior_precision": [1.0]}, epsilon=3.0, delta=delta)
+        .fit(wide, middle)
+        .best_estimator_.epsilon
+        for delta in (0.0, 1e-4)
+    ]
+    assert best[1] > best[0] / 3  # and not what is left if no noise is zCDP, a thousandth

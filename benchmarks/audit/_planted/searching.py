@@ -111,8 +111,14 @@ FAULTS.rows(SEARCHES, {
            lambda real, pipe, people: real(pipe, people._replace(groups=None)), "persons"),
     "With a delta the number of records is released besides the zCDP":
         at(f"{RUNS}._epsilon_of_size", times(40), "with a delta")
-        .also(f"{RUNS}._epsilon_within",
-              lambda real, model, given, rho, most: real(model, given, abs(rho), most)),
+        .also(f"{RUNS}._budget_within",
+              lambda real, model, given, asked, rho, most:
+                  real(model, given, asked, abs(rho), most)),
+    "A run of a search with a delta is a mode that is not zCDP":
+        at(f"{RUNS}._budget_within",
+           lambda real, model, given, asked, rho, most:
+               asked._replace(epsilon=real(model, given, asked, rho, most).epsilon),
+           "with a delta"),
     "Runs are silenced by switches of the process, which another search turns back":
         at(f"{RUNS}.silence", _switched_off, "two searches"),
     "A search keeps the models of all runs until the last":
