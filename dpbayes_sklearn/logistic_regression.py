@@ -52,7 +52,7 @@ from dpbayes_sklearn.logistic.release import plan as plan_logistic
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
-from dpbayes_sklearn.release import GUESS, Facts, Release
+from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Categories, Domain, Schema
 from dpbayes_sklearn.schema.domains import MOST_BINS
 from dpbayes_sklearn.serialization.models import LINEAR_MODEL
@@ -264,7 +264,7 @@ class BayesianLogisticRegression(
         return plan_logistic(self._mechanism, prior, facts, budget)
 
     def _sizes(self, budget: Budget) -> tuple[int, ...]:
-        return (GUESS,)  # what draws cost does not depend on the number of records
+        return super()._sizes(budget)[:-1]  # so many records are refused
 
     def _advise(self, plan: LogisticPlan, public: Schema, facts: Facts) -> None:
         if plan.rho < FEW_RECORDS:

@@ -56,7 +56,9 @@ WIDTH_OF_LIST = (
     "X is a list, and how many cells most of its rows have is public (no schema or bounds declare "
     "the number of columns)"
 )
-_MANY_RECORDS = 10**9  # More records than this change no cost.
+# Numbers of records at which a release is planned while the number is secret: what it spends, a
+# delta or none, may change from one to the next, and more change no cost.
+_SIZES = (1, 30, 100, 300, 1000, 3000, GUESS, 10**5, 10**9)
 _SIZE_STREAM = 2**16  # The first stream of a seed that draws the noise of a number of records.
 
 
@@ -297,7 +299,7 @@ class PrivateEstimator(SpendingEstimator, Generic[DataT, PublicT, PriorT, Statis
         self._planned(given, rest)
         if facts is not None:
             return given, rest
-        numbers = self._sizes(rest) if self._mechanism.knows_rho else (GUESS,)
+        numbers = self._sizes(rest) if self._mechanism.spends_delta else (GUESS,)
         known = (given._replace(facts=Facts(n, size.guess.laws)) for n in numbers)
         self._check_together(share, [self._planned(one, rest).cost for one in known])
         exact = RecordCount(given.statistics.n)
@@ -424,7 +426,7 @@ class PrivateEstimator(SpendingEstimator, Generic[DataT, PublicT, PriorT, Statis
 
     def _sizes(self, budget: Budget) -> tuple[int, ...]:
         """Return numbers of records, at one of which a release costs as much as at any number."""
-        return (1, GUESS, _MANY_RECORDS)
+        return _SIZES
 
     def _carried_out(
         self,

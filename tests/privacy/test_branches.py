@@ -12,7 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 
-from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BudgetAccountant,
+    BudgetError,
+)
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
 from dpbayes_sklearn.privacy import exact
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
@@ -161,6 +166,15 @@ def test_a_refusal_after_the_number_of_records_says_what_was_spent(monkeypatch):
         model(accountant=accountant).fit(X, Y)
     assert "Nothing was spent" not in str(why.value)
     assert why.value.requested.epsilon == 0.96
+
+
+def test_a_mode_that_needs_a_delta_for_few_records_only_is_refused_unpaid():
+    ledger = BudgetAccountant(100)  # without a delta
+    bounds = {"bounds_X": (0, 1), "bounds_y": (0, 1), "mechanism": "map"}
+    few = BayesianLinearRegression(10.0, delta=1e-3, privacy_unit=ADDED, **bounds)
+    with pytest.raises(BudgetError, match="Nothing was spent"):
+        few.set_params(accountant=ledger).fit(np.zeros((10, 40)), np.zeros(10))
+    assert not len(ledger)
 
 
 @pytest.mark.parametrize("between", [0.1, 0.5, 0.9])
