@@ -270,3 +270,10 @@ def test_repeated_classes_are_refused():
         with pytest.raises(ValueError, match="classes must be all different"):
             model.fit(np.zeros((4, 1)), [0, 1, 0, 1])
         assert len(accountant) == 0
+
+
+def test_classes_without_an_order_are_refused():
+    for classes in ([0, None], np.array(["a", 1], dtype=object)):
+        model = BayesianNaiveBayes(bounds=(0, 1), classes=classes)
+        with pytest.raises(ValueError, match="classes must be values of one type"):
+            model.fit(np.zeros((4, 1)), [0, 1, 0, 1])

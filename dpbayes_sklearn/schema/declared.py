@@ -444,7 +444,10 @@ def declared_classes(classes: Any, unseen: Any = None) -> Categories:
     ('no', 'yes')
     """
     given = np.asarray(classes)
-    labels = np.unique(given)
+    try:
+        labels = np.unique(given)
+    except TypeError:
+        raise ValueError("classes must be values of one type, none of them missing.") from None
     if labels.size < given.size:
         raise ValueError("classes must be all different. Got a repeated value instead.")
     if labels.size == 1:
