@@ -189,6 +189,7 @@ def test_moments(
         patch.setattr(record_sums, "_DOUBLE", 40 * grid**2)  # several partial sums
         residuals: list[Any] = []
         distances: list[Any] = []
+        largest: list[Any] = []
         centres = np.linspace(-0.5, 0.5, len(domains) + 1)
         for X_, y_ in ((X, y), (X[order], y[order])):
             for way in spread(LAYOUTS[layout](X_), y_, cuts):
@@ -197,6 +198,7 @@ def test_moments(
                 whole = np.array(naive_moments(domains, X, y, grid, Window()))
                 assert pooled.location_sums(grid)[1].tolist() == whole[0, 1:].tolist()
                 distances.append(pooled.distance_counts(centres).tolist())
+                largest.append(pooled.largest_counts().tolist())
                 residuals.append(pooled.squared_residuals(model, grid))
                 same_rows = [
                     Moments(Design(domains), Scale(0.0, 2.0), w, sample=np.arange(0, len(y), 3))
@@ -204,6 +206,7 @@ def test_moments(
                 ]
                 assert len({rows.squared_residuals(model, grid) for rows in same_rows}) == 1
         assert len(set(residuals)) == 1
+        assert largest == largest[:1] * len(largest)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -3,8 +3,9 @@
 ``worst``: R² of single releases of 2,000 records at nε = 1,000, of simulated tables and of real
 ones, of which 2,000 records are drawn for every release; R² is that on fresh records, or on the
 other ones. ``columns``: forty normal columns that explain half of the target's variance.
+``bounds``: 22 correlated columns, too many to be located, with bounds of [-1, 1] for all.
 
-Run ``python -m benchmarks.accuracy.regression_extremes worst|columns [--repeats 100]``.
+Run ``python -m benchmarks.accuracy.regression_extremes worst|columns|bounds [--repeats 100]``.
 """
 
 from __future__ import annotations
@@ -88,13 +89,43 @@ def columns(repeats: int, width: int = 40) -> None:
         print(f"| {n:,} | {exact.mean():.3f} | {private.mean():.3f} | {private.min():.3f} |")
 
 
+def bounds(repeats: int, width: int = 22, n: int = 3300) -> None:
+    """Print the R² where columns fill their bounds, or a small part of them."""
+    names, free = [f"x{i}" for i in range(width)], np.random.default_rng(1)
+    schema = Schema(dict.fromkeys(names, Interval(-1, 1)), target=Interval(-1, 1))
+    spreads = np.exp(free.uniform(np.log(0.01), np.log(0.2), width))
+    cases = {
+        "fill the bounds (sd 0.3)": (0.3, 0.0),
+        "sd 0.05": (0.05, 0.0),
+        "sd 0.05, means between -0.3 and 0.3": (0.05, free.uniform(-0.3, 0.3, width)),
+        "sd between 0.01 and 0.2": (spreads, 0.0),
+    }
+    print("| columns | no privacy | ε = 1 | worst |\n|---|---|---|---|")
+    for name, (spread, centre) in cases.items():
+        found = []
+        for seed in range(repeats):
+            rng = np.random.default_rng([seed, 4])
+            factors, loads = rng.normal(size=(n + 5000, 5)), rng.normal(size=(5, width))
+            x = 0.8 * factors @ loads / np.sqrt(5) + 0.6 * rng.normal(size=(n + 5000, width))
+            y = x[:, :4] @ [1.0, 0.7, -0.5, 0.3] + factors[:, 0]
+            y += 0.25 * y.std() * rng.normal(size=len(y))
+            X, t = pd.DataFrame(centre + spread * x, columns=names), 0.05 * y / y.std()
+            models = [
+                BayesianLinearRegression(e, schema=schema, random_state=seed).fit(X[:n], t[:n])
+                for e in (float("inf"), 1.0)
+            ]
+            found.append([r2(model, X[n:], t[n:]) for model in models])
+        exact, private = np.array(found).T
+        print(f"| {name} | {exact.mean():.2f} | {private.mean():.2f} | {private.min():.2f} |")
+
+
 def main() -> None:
-    """Run one of the two."""
+    """Run one of the three."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["worst", "columns"])
+    parser.add_argument("what", choices=["worst", "columns", "bounds"])
     parser.add_argument("--repeats", type=int, default=100)
     options = parser.parse_args()
-    {"worst": worst, "columns": columns}[options.what](options.repeats)
+    {"worst": worst, "columns": columns, "bounds": bounds}[options.what](options.repeats)
 
 
 if __name__ == "__main__":

@@ -227,7 +227,7 @@ NAN = float("nan")
 
 def worlds() -> list[Neighbourhood]:
     """Return all worlds in which nothing is forced."""
-    regressions = [*_regressions(), *_many_columns(), *_signs(), *_logistic()]
+    regressions = [*_regressions(), *_many_columns(), *_common(), *_signs(), *_logistic()]
     return [*_counts(), *_deep(), *regressions, *_categories(), *_means(), *_preparation()]
 
 
@@ -362,6 +362,22 @@ def _many_columns() -> Iterator[Neighbourhood]:
         for unit in UNITS:
             name = f"{kind}, many columns, {unit.label}"
             yield Neighbourhood(name, wide, others, own, unit, 0.85)
+
+
+def _common() -> Iterator[Neighbourhood]:
+    """Yield regressions over numbers that have one common scale: too many for one of their own."""
+    rng, names = np.random.default_rng(5), "abcdefghijkl"
+    schema = dp.Schema(dict.fromkeys(names, dp.Interval(-1, 1)), dp.Interval(-1, 1))
+    own = tuple((x,) * len(names) + (y,) for x in (1.0, -1.0, 0.3, 0.0) for y in (1.0, -1.0))
+    for (mechanism, delta, n), unit in product(
+        (("laplace", 0.0, 1600), ("gaussian", 1e-6, 2500)), UNITS
+    ):
+        model = dp.BayesianLinearRegression(
+            delta=delta, mechanism=mechanism, schema=schema, noise_variance=0.1
+        )
+        rows = 0.1 * rng.normal(size=(n * unit.max_records, len(names) + 1))
+        name = f"common scale, {mechanism}, {unit.label}"
+        yield Neighbourhood(name, model, frame(rows.tolist(), names), own, unit, 0.98)
 
 
 def _signs() -> Iterator[Neighbourhood]:

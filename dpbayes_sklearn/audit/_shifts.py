@@ -108,12 +108,14 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     sums = [m.location_sums(grid)[1] for m in (one, other)]
     columns = len(sums[0])
     distances = [[m.distance_counts(np.zeros(columns))] for m in (one, other)]
+    largest = [[m.largest_counts()] for m in (one, other)]
     declared = tuple(
         float(block.protecting(unit).sensitivity)
         for block in (
             vars(location)["location_block"](one.design.single),
             vars(location)["target_block"](),
             vars(location)["distance_block"](columns, len(RADII)),
+            vars(location)["distance_block"](1, len(RADII)),
         )
     )
     return [
@@ -122,6 +124,7 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
         _between("sums of columns", [sums[0][:-1]], [sums[1][:-1]], declared[0] * grid**2),
         _between("sum of the target", [sums[0][-1:]], [sums[1][-1:]], declared[1] * grid**2),
         _between("counts of distances", distances[0], distances[1], declared[2]),
+        _between("counts of farthest numbers", largest[0], largest[1], declared[3]),
     ]
 
 

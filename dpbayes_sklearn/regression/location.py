@@ -11,6 +11,9 @@ few percent of the records. The posterior of :math:`(s, \delta)` is computed on 
 2. Histograms of the distances from the released means; a record changes two counts of a column.
 3. The sums of the signs, at which they are centred.
 
+If numbers are too many for the first two, one histogram takes their place: of the distance of each
+record's farthest number from the middle of its bounds. All numbers then have the same window.
+
 They become windows (:mod:`dpbayes_sklearn.regression.location`), in which moments are taken. So
 noise is relative to what the data do, not to the width of their bounds.
 """
@@ -117,6 +120,7 @@ class Located:
     signs: FloatArray | None = None  # Released means of the signs, at which they are centred.
     # Part of the target's window beyond which records of otherwise usual size are scaled.
     target_end: float = 1.0
+    common: float = 1.0  # Half of the width of the windows of numbers that were not located.
 
     @property
     def window(self) -> Window:
@@ -137,6 +141,7 @@ class Located:
     def windows(self, design: Design) -> Windows:
         """Return where the coordinates are clipped, and what they are centred at."""
         windows = Windows.whole(design.width)
+        windows.halves[design.numbers] = self.common
         if self.numbers is not None:
             windows.centres[design.numbers] = self.numbers.centre
             windows.halves[design.numbers] = self.numbers.half
@@ -213,11 +218,12 @@ _ANYWHERE = 1 / 3  # Variance of a place within [-1, 1] of which nothing is know
 _SKEWED = 0.01
 # Parts of the shares of target and numbers that are spent on their means.
 _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)
+_LARGEST_OUTSIDE = 0.25  # Share of the records with a number outside of windows of one scale.
 _FARTHEST_SIGN = 0.95  # A sign is centred at most this far from 0.
 
 
 def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> Located:
-    """Release where the target lies, and numbers and signs if they have a share.
+    """Release where the target lies, and numbers, or their common scale, and signs with a share.
 
     Windows reach 2.25 standard deviations of the target and 2.5 of a number, times ``reach``.
     """
@@ -227,9 +233,10 @@ def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> 
     numbers, signs = (sums[:-1][kind[design.single]] for kind in (design.numbers, design.signs))
     columns, sums = len(numbers), np.append(numbers, sums[-1])
     noisy = NoisyLocation(rows, grid, shares, noise)
+    each = Fraction(0) if shares.common else shares.columns
     blocks = (
         (slice(columns, None), target_block(), shares.target, _TARGET_MEAN),
-        (slice(columns), location_block(design.numbers), shares.columns, _NUMBER_MEAN),
+        (slice(columns), location_block(design.numbers), each, _NUMBER_MEAN),
     )
     centres, errors = np.zeros(columns + 1), np.zeros(columns + 1)
     if design.intercept:  # without it, columns must not be shifted
@@ -247,10 +254,27 @@ def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> 
         found.append(locate(centres[which], errors[which], seen, variance, at * reach))
     target, others = found
     assert target is not None
+    places = Located(target, others)
+    if shares.common:
+        seen, variance = noisy.distance_shares(asked.largest_counts(), 1, shares.columns)
+        places = replace(places, common=common_half(seen, variance))
     if not shares.signs:
-        return Located(target, others)
+        return places
     means, _ = noisy.means(signs, location_block(design.signs), shares.signs)
-    return Located(target, others, np.clip(means, -_FARTHEST_SIGN, _FARTHEST_SIGN))
+    return replace(places, signs=np.clip(means, -_FARTHEST_SIGN, _FARTHEST_SIGN))
+
+
+def common_half(shares: FloatArray, variance: float) -> float:
+    """Return the distance beyond which few records have a number, by shares of their farthest ones.
+
+    From the bounds inwards it is the last one beyond which there is at most a quarter of the
+    records, up to one standard deviation of the noise.
+    """
+    inside = RADII <= 1
+    beyond = np.cumsum(shares.ravel()[inside])
+    error = np.sqrt(variance * np.arange(1, 1 + len(beyond)))
+    kept = int(np.argmax(np.append(beyond > _LARGEST_OUTSIDE + error, True)))
+    return float(RADII[inside][min(kept, len(beyond) - 1)])
 
 
 def located_residuals(

@@ -389,6 +389,12 @@ class Moments:
         counts: IntArray = self._total(partial(ask, centres=centres))
         return counts
 
+    def largest_counts(self) -> IntArray:
+        """Count the distances of the farthest number of every record; see `record_sums`."""
+        ask = partial(record_sums.largest_counts, design=self.design, scale=self.scale)
+        counts: IntArray = self._total(ask)
+        return counts
+
     def residual_sum(self, baseline: Baseline, grid: int) -> IntArray:
         """Return the sum of the residuals of a released model, in units of 1/grid²."""
         self._check_grid(grid)

@@ -200,6 +200,15 @@ def distance_counts(shard: Shard, design: Design, scale: Scale, centres: FloatAr
     return total
 
 
+def largest_counts(shard: Shard, design: Design, scale: Scale) -> IntArray:
+    """Count how far the number of a record that is farthest from the middle of its bounds is."""
+    total, is_number = np.zeros((1, len(RADII)), np.int64), design.numbers[design.single]
+    for x, _ in _scaled(shard, design, scale, levels=False):
+        largest = np.abs(x[:, is_number]).max(axis=1, keepdims=True, initial=0.0)
+        total += count_distances(largest, np.zeros(1))
+    return total
+
+
 def residual_sum(shard: Shard, design: Design, scale: Scale, baseline: Baseline, grid: int) -> int:
     """Return the sum of the residuals of a model, clipped to [-1, 1], in units of 1/grid²."""
     total, y = 0, as_numbers(shard.target)

@@ -19,6 +19,8 @@ _MEAN_RECORDS = 80  # The target's mean in its window gets what this many record
 _FEW_RECORDS = 40  # With fewer records there is only the target's mean to learn.
 _COLUMN_RECORDS = 60  # The location of a number gets what this many records are worth.
 _LEAST_RECORDS = 350  # With fewer for each number, locating them costs more than it gives.
+# Their common scale gets what this many records are worth, if there are so many for all together.
+_COMMON_RECORDS, _LEAST_COMMON = 100, 1500
 _SIGN_RECORDS = 5  # The mean of a sign, which may be rough, gets what this many are worth.
 _LEAST_SIGN_RECORDS = 50  # With fewer for each sign, signs are not centred.
 _LEAST_OF_SIGNS = 10_000  # Signs get at least one part in this many: grids are made for that.
@@ -34,6 +36,7 @@ _SPREAD = Fraction(1, 16)
 _GAUSSIAN_TARGET, _GAUSSIAN_MEAN, _GAUSSIAN_COLUMN, _GAUSSIAN_RESIDUAL = 100, 60, 60, 200
 # The same for locating numbers, for centring signs, and for weighted residuals.
 _GAUSSIAN_LEAST = 250
+_GAUSSIAN_COMMON, _GAUSSIAN_LEAST_COMMON = 100, 400
 _GAUSSIAN_SIGN, _GAUSSIAN_LEAST_SIGN = 13, 60
 _GAUSSIAN_WEIGHTED, _GAUSSIAN_LEAST_WEIGHTED = 170, 600
 
@@ -73,6 +76,7 @@ class Shares(NamedTuple):
     first: Fraction = Fraction(0)
     # Like the first six, for squared residuals weighted by the squares of the coordinates.
     uneven: Fraction = Fraction(0)
+    common: bool = False  # Whether ``columns`` is for one scale that all numbers have in common.
 
     @property
     def per_record(self) -> Fraction:
@@ -130,7 +134,8 @@ class Shares(NamedTuple):
 
         All parts but the model's shrink with n epsilon, since a few hundred records suffice to
         locate a column and to estimate the error of the model. Numbers are located if there are
-        350 records, times epsilon, for each, signs if there are 50. With less than about a
+        350 records, times epsilon, for each; if not, but 1,500 in all, they have one common scale.
+        Signs are located if there are 50 for each. With less than about a
         hundred in all, most of the budget is spent on the mean of the target. The ``weighted`` sums
         of residuals are asked for if there are 1,000 for each.
 
@@ -145,6 +150,8 @@ class Shares(NamedTuple):
         own = max(own, min((_FEW_RECORDS / records) ** 2, Fraction(1, 2))) * mean
         pays = 0 < _LEAST_RECORDS * numbers <= records
         second = _within(_COLUMN_RECORDS * numbers / records, 20, 4) * pays
+        common = numbers > 0 and not pays and records >= _LEAST_COMMON
+        second += _within(_COMMON_RECORDS / records, 100, 10) * common
         centred = 0 < _LEAST_SIGN_RECORDS * signs <= records
         third = _within(_SIGN_RECORDS * signs / records, _LEAST_OF_SIGNS, 10) * centred
         last = _within(_RESIDUAL_RECORDS / records, 33, 20) * residuals
@@ -156,7 +163,7 @@ class Shares(NamedTuple):
             epsilon * f for f in (first, second, third, own, rest, last, uneven)
         )
         parts = (first, second, third, own, rest, last)
-        return cls(*parts, epsilon, False, budget.unit, uneven=uneven)
+        return cls(*parts, epsilon, False, budget.unit, uneven=uneven, common=common)
 
     @classmethod
     def of_rho(
@@ -182,6 +189,8 @@ class Shares(NamedTuple):
         own = _within(_GAUSSIAN_MEAN**2 / records, 200, 12) * mean
         pays = 0 < _GAUSSIAN_LEAST**2 * numbers <= records
         second = _within(_GAUSSIAN_COLUMN**2 * numbers / records, 50, 4) * pays
+        common = numbers > 0 and not pays and records >= _GAUSSIAN_LEAST_COMMON**2
+        second += _within(_GAUSSIAN_COMMON**2 / records, 100, 10) * common
         centred = 0 < _GAUSSIAN_LEAST_SIGN**2 * signs <= records
         third = _within(_GAUSSIAN_SIGN**2 * signs / records, _LEAST_OF_SIGNS, 21) * centred
         last = _within(_GAUSSIAN_RESIDUAL**2 / records, 100, 10) * residuals
@@ -193,7 +202,7 @@ class Shares(NamedTuple):
             rho * f for f in (first, second, third, own, rest, last, uneven)
         )
         parts = (first, second, third, own, rest, last)
-        return cls(*parts, epsilon, True, budget.unit, uneven=uneven)
+        return cls(*parts, epsilon, True, budget.unit, uneven=uneven, common=common)
 
 
 def gaussian_records(rho: Fraction, n: int, unit: PrivacyUnit) -> Fraction:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.regression.design import Design
-from dpbayes_sklearn.regression.location import Located, locate
+from dpbayes_sklearn.regression.location import Located, common_half, locate
 from dpbayes_sklearn.regression.record_sums import RADII
 from dpbayes_sklearn.schema import Categories, Interval
 
@@ -66,6 +66,28 @@ def test_places_become_windows_of_the_numbers_and_signs_that_were_located():
     centred = Located(place, None, np.array([-0.5])).windows(design)
     assert centred.halves.tolist() == [1.5, 1.0]
     assert centred.centres.tolist() == [-0.5, 0.0]
+
+
+def test_numbers_that_are_not_located_have_one_common_window():
+    place = read(0.1 * np.random.default_rng(0).normal(size=1000), 0.0)
+    design = Design((Categories([*"ab"]), Interval(0, 1), Interval(-1, 1)))
+    windows = Located(place, None, common=0.25).windows(design)
+    assert windows.halves.tolist() == [1.0, 0.25, 0.25]
+    assert windows.centres.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("farthest", "half"), [(1.0, 1.0), (0.2, 0.25), (0.25, 0.25), (0.0, RADII[-1])]
+)
+def test_a_common_window_holds_what_is_seen_and_ends_within_the_bounds(farthest, half):
+    shares = distance_shares_of(np.full(100, farthest), 0.0)
+    assert common_half(shares, 0.0) == half
+    few = 0.8 * shares + 0.2 * distance_shares_of(np.ones(100), 0.0)
+    assert common_half(few, 0.0) == half  # a fifth of the records is clipped
+    assert common_half(0.5 * few + 0.5 * distance_shares_of(np.ones(100), 0.0), 0.0) == 1
+    assert common_half(np.zeros(len(RADII)), 1e-4) == RADII[-1]  # noise may be anything
+    assert common_half(np.full(len(RADII), -5.0), 1.0) == RADII[-1]
+    assert common_half(np.full(len(RADII), 5.0), 1.0) == 1
 
 
 @pytest.mark.parametrize("share", [0.002, 0.02])

@@ -173,12 +173,17 @@ def test_counts_of_distances_and_the_target_move_as_far_as_declared():
     design = Design((NUMBER, SIGN, NUMBER))
     records = [(x, "a", z, t) for x, z, t in product(np.linspace(-1, 1, 5), repeat=3)]
     centres = np.array([0.1, -0.2, 0.3])
-    seen = []
+    seen, largest = [], []
     for record in records:
         X, y = np.array([record[:-1]], dtype=object), np.array([record[-1]], float)
         asked = Moments(design, Scale(0.0, 1.0), LocalRecords([(Table(X), y)]))
         target = asked.location_sums(GRID)[1][-1] / GRID**2
         seen.append(np.append(asked.distance_counts(centres).ravel(), target))
+        largest.append(asked.largest_counts().ravel())
+    far = np.abs(np.array(largest)[:, None] - np.array(largest))
+    alone = distance_block(1, len(RADII))
+    assert far.sum(axis=2).max() == alone.l1_sensitivity == 2
+    assert np.sum(largest, axis=1).tolist() == [alone.l1_of_one_record] * len(records)
     moved = np.abs(np.array(seen)[:, None] - np.array(seen))
     block = distance_block(3, len(RADII))
     assert moved[..., :-1].sum(axis=2).max() == block.l1_sensitivity

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from dpbayes_sklearn import BayesianLinearRegression, PrivacyUnit
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.noise import Noise
@@ -317,3 +318,20 @@ def test_exact_moments_leave_with_infinite_epsilon_only():
         ).posterior
         assert posterior.noise_variance > 0
         assert exact not in np.concatenate([posterior.mean(), posterior.covariance.ravel()])
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "map", "sampler", "gaussian"])
+@pytest.mark.parametrize("unit", ["record", PrivacyUnit("record", neighbours="add_remove")])
+def test_many_columns_in_a_small_part_of_wide_bounds(mechanism, unit):
+    rng = np.random.default_rng(0)
+    X = 0.05 * (rng.normal(size=(4200, 1)) + 0.7 * rng.normal(size=(4200, 20)))
+    y = X[:, :10].mean(axis=1) + 0.01 * rng.normal(size=4200)
+    model = BayesianLinearRegression(
+        delta=1e-6 if mechanism == "gaussian" else 0.0,
+        mechanism=mechanism,
+        bounds_X=(-1, 1),
+        bounds_y=(-1, 1),
+        privacy_unit=unit,
+        random_state=0,
+    )
+    assert model.fit(X, y).score(X, y) > 0.5

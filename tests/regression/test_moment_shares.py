@@ -56,6 +56,18 @@ def test_model_keeps_most_of_a_large_budget():
             assert np.isclose(float(parts.signs / parts.total), 1e-4)
 
 
+@pytest.mark.parametrize("rho", [None, Fraction(1, 50)])
+def test_numbers_too_many_to_be_located_one_by_one_have_a_common_scale(rho):
+    design, kinds = Design((Interval(0, 1),) * 20), []
+    for n in (20, 1000, 4000, 10**5):
+        parts = shares(design, n, Fraction(1), rho)
+        assert parts.total == (1 if rho is None else rho)
+        assert parts.columns < parts.total / 4
+        kinds.append((parts.common, parts.columns > 0))
+    assert kinds == [(False, False), (False, False), (True, True), (False, True)]
+    assert not shares(Design((Categories([*"ab"]),)), 4000, Fraction(1), rho).common
+
+
 @pytest.mark.parametrize("n", [100, 2000, 20_000, 10**8])
 @pytest.mark.parametrize("mean", [False, True])
 def test_shares_of_two_stages_add_up_to_rho(n, mean):

@@ -118,6 +118,9 @@ def test_distances_count_every_record_once_at_its_distance():
         assert counts[column].sum() == 300
         beyond = [(distances > r).sum() for r in RADII[1:]]
         assert np.cumsum(counts[column])[:-1].tolist() == beyond
+    farthest = np.abs(x).max(axis=1)
+    beyond = [(farthest > r).sum() for r in RADII[1:]]
+    assert np.cumsum(moments(X, y).largest_counts())[:-1].tolist() == beyond
 
 
 def test_windows_clip_columns_further_and_missing_numbers_are_the_middle():

@@ -219,6 +219,10 @@ FAULTS.rows(PARTS, {
               lambda real, self, c, n, share: real(self, c, n, share * Fraction(5, 2))),
     "A record is thought to change one distance bin of a column":
         at("regression.location.distance_block", changed(l1_sensitivity=half), LAPLACE),
+    "A record counts twice in the histogram of the common scale":
+        at("regression.record_sums.largest_counts", times(2), "common scale, laplace, record"),
+    "The common scale of the columns is free":
+        at(f"{SHARES}.of_rho", _with_share_of("columns"), "common scale, gaussian, record"),
     "Residuals count up to twice their bound":
         at("regression.moments.Moments.squared_residuals",
            lambda real, *args: (4 * real(*args)[0], real(*args)[1]), LAPLACE),
