@@ -176,7 +176,8 @@ def plan_mode(
     steepest = n * squares + float(ridge.max())  # no second derivative is larger
     inexact = _inexact(gradient)
     rounded = steepest * COEFFICIENT_LATTICE + n * rounding(grid)
-    error = 4 * (math.sqrt(size) * rounded + inexact)
+    # A cell of the grid more lets the search end with far more records than a released bound says.
+    error = 4 * (math.sqrt(size) * rounded + max(inexact, math.sqrt(size) / grid**2))
     step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
     jitter = SupNorm.of((1,) * size, 2, search)
     law, lattice = gradient.law, gradient.lattice

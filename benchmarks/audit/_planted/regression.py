@@ -291,7 +291,7 @@ def _(real, self, model, grid):
     return 16 * total, rows
 
 
-@FAULTS.row(MOMENTS, "regression.location.NoisyLocation.means")
+@FAULTS.row(MOMENTS, "regression.location.NoisyLocation.means", "fourier, epsilon=1.0")
 def _(real, self, sums, *rest):
     """Where to clip the target is read from the exact sums instead of the noisy ones."""
     noisy, errors = real(self, sums, *rest)
