@@ -218,7 +218,8 @@ _ANYWHERE = 1 / 3  # Variance of a place within [-1, 1] of which nothing is know
 _SKEWED = 0.01
 # Parts of the shares of target and numbers that are spent on their means.
 _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)
-_LARGEST_OUTSIDE = 0.25  # Share of the records with a number outside of windows of one scale.
+COMMON_OUTSIDE = 0.25
+"""Share of the records, at most, with a number outside of windows of one common scale."""
 _FARTHEST_SIGN = 0.95  # A sign is centred at most this far from 0.
 
 
@@ -273,7 +274,7 @@ def common_half(shares: FloatArray, variance: float) -> float:
     inside = RADII <= 1
     beyond = np.cumsum(shares.ravel()[inside])
     error = np.sqrt(variance * np.arange(1, 1 + len(beyond)))
-    kept = int(np.argmax(np.append(beyond > _LARGEST_OUTSIDE + error, True)))
+    kept = int(np.argmax(np.append(beyond > COMMON_OUTSIDE + error, True)))
     return float(RADII[inside][min(kept, len(beyond) - 1)])
 
 

@@ -47,6 +47,7 @@ from dpbayes_sklearn.regression.equations import (
     solve,
     variance_posterior,
 )
+from dpbayes_sklearn.regression.location import COMMON_OUTSIDE
 from dpbayes_sklearn.schema import Categories
 
 _CORRELATION_SD = 0.6  # Prior standard deviation of a correlation.
@@ -252,13 +253,17 @@ def _clipping(known: Centred, w: FloatArray, own: FloatArray) -> tuple[FloatArra
 
     A share p of the values of the target, or of a column, is clipped r standard deviations away,
     where the window ends, or nearer, where records are scaled because of their target; the q lie
-    outside of the window. With a first stage, w is the change to it, w' the whole.
+    outside of the window. With a first stage, w is the change to it, w' the whole. In windows of
+    one common scale it is only known that a column's p is at most :math:`E x^2 = 1/r_x^2`, and at
+    most a quarter.
     """
     if known.places is None:
         return np.zeros_like(w), np.zeros_like(w)
     target, end, p_x = known.places.target, known.places.target_end, np.zeros(len(w))
     if known.numbers is not None:
         p_x[known.design.numbers] = known.numbers.beyond()
+    elif known.places.common < 1:
+        p_x = np.where(known.design.numbers, np.minimum(own, COMMON_OUTSIDE), 0.0)
     scaled, outside = (float(target.beyond(part)[0]) for part in (end, 1.0))
     taken = w * scaled * end / np.sqrt(known.total)
     columns = (_COLUMN * (known.baseline + w) * p_x) ** 2 / own

@@ -335,3 +335,17 @@ def test_many_columns_in_a_small_part_of_wide_bounds(mechanism, unit):
         random_state=0,
     )
     assert model.fit(X, y).score(X, y) > 0.5
+
+
+def test_intervals_allow_for_numbers_outside_of_a_common_window():
+    """Without this, several of these 16 intervals lie above the slope, which is 1."""
+    rng = np.random.default_rng(0)
+    X = 0.05 * rng.normal(size=(6000, 20))
+    y = X[:, 0] + 0.01 * rng.normal(size=6000)
+    model = BayesianLinearRegression(
+        0.6, delta=1e-5, mechanism="gaussian", bounds_X=(-1, 1), bounds_y=(-1, 1)
+    )
+    for seed in range(16):
+        slope = model.set_params(random_state=seed).fit(X, y).coefficients()["x0"]
+        assert model.posterior_.windows.halves[0] < 0.2  # a common one
+        assert slope.low < 1 < slope.high
