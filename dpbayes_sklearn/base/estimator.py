@@ -439,7 +439,8 @@ class PrivateEstimator(SpendingEstimator, Generic[DataT, PublicT, PriorT, Statis
         Everything that could be refused is refused before the charge.
         """
         cost = self._promised(plan.cost)
-        warn_if_weak(cost)
+        asked = self._promised(self._budget())  # with the share of a secret number of records
+        warn_if_weak(cost._replace(epsilon=asked.epsilon))
         if not given.facts.guessed:
             warn_of_delta(cost, given.facts.n)
         self._advise(plan, given.public, given.facts)

@@ -3,9 +3,19 @@ from __future__ import annotations
 import logging
 import math
 
+import numpy as np
 import pytest
 
-from dpbayes_sklearn import BetaBinomial, BudgetAccountant, BudgetError
+from dpbayes_sklearn import (
+    BayesianNaiveBayes,
+    BetaBinomial,
+    BudgetAccountant,
+    BudgetError,
+    Categories,
+    Interval,
+    PrivacyUnit,
+    Schema,
+)
 from dpbayes_sklearn.privacy import guarantee
 
 
@@ -41,3 +51,13 @@ def test_what_is_refused_is_not_told_of(caplog):
     with pytest.raises(BudgetError):
         fit(11, accountant=BudgetAccountant(1))
     assert told(caplog) == []
+
+
+def test_the_whole_epsilon_is_told_where_the_number_of_records_is_secret(caplog):
+    BayesianNaiveBayes(
+        epsilon=10.1,
+        schema=Schema({"x": Interval(0, 1)}, target=Categories([0, 1])),
+        n_bins=2,
+        privacy_unit=PrivacyUnit("record", neighbours="add_remove"),
+    ).fit(np.full((50, 1), 0.5), np.arange(50) % 2)
+    assert "epsilon = 10.1 is a weak guarantee" in told(caplog)[0]
