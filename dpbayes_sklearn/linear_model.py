@@ -406,8 +406,9 @@ class BayesianLinearRegression(
         x = self._own_windows(own).clip(x.copy()) - self._reference[own]
         _, slopes = self._in_units_of_target()
         value = x @ slopes[own]
-        covariance = self.posterior_.covariance[1:, 1:][np.ix_(own, own)] * self._scale.half**2
-        spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", x, covariance, x), 0.0))
+        covariance = self.posterior_.covariance[1:, 1:][np.ix_(own, own)]
+        variance = np.maximum(np.einsum("ij,jk,ik->i", x, covariance, x), 0.0)
+        spread = np.sqrt(variance) * self._scale.half
         reach = norm.ppf((1 + level) / 2) * (np.nan if self._why_no_intervals() else spread)
         labels = () if numeric else tuple(domain.names_of_codes())
         at = places if numeric else np.arange(len(value))
@@ -487,7 +488,7 @@ class BayesianLinearRegression(
         explained = math.nan if slopes.explained is None else slopes.explained
         return RegressionSummary(
             table,
-            joint_covariance(self._design, slopes, table, half),
+            joint_covariance(self._design, slopes, table),
             float(np.sqrt(rest) * half),
             explained / (explained + rest),
             slopes.n,

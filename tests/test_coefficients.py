@@ -57,6 +57,21 @@ def test_without_noise_it_is_least_squares():
     )
 
 
+@pytest.mark.parametrize("unit", [1e-160, 1.7e308])
+def test_the_table_is_in_units_of_the_target_however_small_or_large(unit):
+    data, y = frame(3000)
+    tables = []
+    for scale in (1.0, unit):
+        schema = Schema(dict(SCHEMA.columns), target=Interval(0, scale))
+        model = BayesianLinearRegression(2, schema=schema, random_state=0)
+        model.fit(data, (y / 20).to_numpy() * scale)
+        summary, ends = model.summary(), model.effect("age").high / scale
+        assert summary._repr_html_()
+        assert np.isfinite(ends).all()
+        tables.append(summary.to_frame().to_numpy() / [*[scale] * 6, 1, 1])
+    np.testing.assert_allclose(*tables, rtol=1e-6)
+
+
 def test_intervals_hold_in_most_releases():
     data, y = frame()
     inside = []

@@ -204,7 +204,8 @@ def true_positive_rate(fpr: float, epsilon: float, delta: float, rho: float | No
     if math.isinf(epsilon):
         return 1.0
     small = math.exp(-epsilon)
-    line = min(fpr / small + delta, 1 - small * (1 - delta - fpr), 1.0)
+    likely = fpr / small + delta if small else 1.0
+    line = min(likely, 1 - small * (1 - delta - fpr), 1.0)
     if rho is None or not math.isfinite(rho):
         return line
     if _excess(line, fpr, rho) <= 0:

@@ -208,16 +208,14 @@ class RegressionSummary:
         return _card(title, (*self.table.heads, "z", "p"), rows, [self.table.remark, *lines])
 
 
-def joint_covariance(
-    design: Design, slopes: Slopes, table: CoefficientTable, target_half: float
-) -> FloatArray:
+def joint_covariance(design: Design, slopes: Slopes, table: CoefficientTable) -> FloatArray:
     """Return the covariance of the rows of a table, with the variances that the table states."""
     _, combined = contrasts(design)
     combined = combined if design.intercept else combined[1:]
-    covariance = combined @ (slopes.sampling + slopes.privacy) @ combined.T * target_half**2
+    covariance = combined @ (slopes.sampling + slopes.privacy) @ combined.T
     own = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
     sds = np.array([row.sd for row in table.rows])
-    with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         scaled: FloatArray = covariance * np.outer(sds / own, sds / own)
     return scaled
 
@@ -237,16 +235,15 @@ def coefficient_table(
     of the first column that has any are such expected targets, one for each.
     """
     names, combined = named_contrasts(schema, design)
-    values = combined @ slopes.mean * target_half
-    values[0] += target_centre
+    values = combined @ slopes.mean
+    values[0] += target_centre / target_half
     sampling, privacy = (
-        np.maximum(np.einsum("ij,jk,ik->i", combined, each, combined), 0.0) * target_half**2
+        np.maximum(np.einsum("ij,jk,ik->i", combined, each, combined), 0.0)
         for each in (slopes.sampling, slopes.privacy)
     )
-    growth = slopes.growth * [target_half, 1.0]
     rows = tuple(
-        _row(name, level, *map(float, numbers))
-        for name, *numbers in zip(names, values, sampling, privacy, *growth.T, strict=True)
+        _row(name, level, target_half, *map(float, numbers))
+        for name, *numbers in zip(names, values, sampling, privacy, *slopes.growth.T, strict=True)
     )
     return CoefficientTable(rows if design.intercept else rows[1:], level)
 
@@ -254,21 +251,25 @@ def coefficient_table(
 def _row(
     name: str,
     level: float,
+    unit: float,
     value: float,
     sampling: float,
     privacy: float,
     linear: float,
     square: float,
 ) -> Coefficient:
+    """Return a row of numbers that are given as multiples of ``unit``, and of its square."""
     law = (sampling + privacy, linear, square)
     low, high = _ends(*law, float(ndtri(0.5 + level / 2)))
     left, right = _ends(*law, _USUAL_REACH)
     sd = (right - left) / (2 * _USUAL_REACH)
-    others = math.sqrt(max(sd**2 - sampling, 0.0))
-    at_zero = sampling + privacy - linear * value + square * value**2
+    # products, as powers of floats raise an error where products are infinite
+    others = math.sqrt(max(sd * sd - sampling, 0.0))
+    at_zero = sampling + privacy - linear * value + square * value * value
     z = value / math.sqrt(at_zero) if at_zero > 0 else math.copysign(math.inf, value)
     z = math.nan if math.isinf(sd) else z
-    return Coefficient(name, value, sd, value + low, value + high, math.sqrt(sampling), others, z)
+    numbers = (value, sd, value + low, value + high, math.sqrt(sampling), others)
+    return Coefficient(name, *(unit * number for number in numbers), z)
 
 
 def _ends(variance: float, linear: float, square: float, reach: float) -> tuple[float, float]:
@@ -278,7 +279,7 @@ def _ends(variance: float, linear: float, square: float, reach: float) -> tuple[
     if not lead > 0:
         return -math.inf, math.inf
     middle = k * linear / (2 * lead)
-    half = math.sqrt(middle**2 + k * variance / lead)
+    half = math.sqrt(middle * middle + k * variance / lead)
     return middle - half, middle + half
 
 

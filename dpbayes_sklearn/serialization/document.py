@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpbayes_sklearn.counts.network import LearnedParents
+from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.mechanisms import Mechanism, mechanism_class
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval, Schema
@@ -89,7 +90,7 @@ def _guarantee(model: Any) -> dict[str, Any]:
 
 def read_model(cls: type[Model], text: str) -> Model:
     """Return the estimator of class ``cls`` that a text describes."""
-    with _a_released_model():
+    with _a_released_model(), quiet_numpy():
         return _read(cls, _document(text))
 
 
@@ -102,6 +103,8 @@ def _a_released_model() -> Iterator[None]:
         fault = str(error)
     except RecursionError:
         fault = "it is nested too deeply"
+    except (ArithmeticError, AttributeError, LookupError):  # in computing with its numbers
+        fault = "no release has its numbers"
     else:
         return
     raise ValueError(f"The text is not a released model: {fault}.")
@@ -137,6 +140,7 @@ def _restore(model: Any, read: dict[str, Any]) -> None:
     try:
         model._validate_params()
         model._restore(**read)
+        hasattr(model, "_target")  # which refuses domains that are none
     except Exception as error:  # whatever it trips over, the text is at fault
         refuse("fitted", f"does not fit its parameters ({error})")
     model.n_features_in_ = n_features

@@ -108,3 +108,7 @@ def test_a_registry_entry_of_every_variant():
         assert "number of records" in entry["dp_flavor"]["unprotected_quantities"]
         assert entry["privacy_loss"]["privacy_parameters"]["epsilon"] == 1.0
         assert ("delta" in entry["privacy_loss"]["privacy_parameters"]) == (name != "Pure DP")
+
+
+def test_an_epsilon_beyond_all_exponentials_bounds_nothing():
+    assert privacy_risk(800.0, 0.0, None, 0.5, 0.05).true_positive_rate == 1

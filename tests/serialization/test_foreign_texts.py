@@ -200,6 +200,38 @@ def test_a_class_reads_only_its_own():
         BetaBinomial.from_json(text_of("BayesianLinearRegression, laplace, plug_in"))
 
 
+@pytest.mark.parametrize("factor", [1e300, -1e155])
+def test_a_card_is_written_of_any_numbers(factor):
+    content = json.loads(text_of("BayesianLinearRegression, laplace, noise_aware"))
+    slopes = content["fitted"]["posterior_"]["slopes"]
+    slopes["mean"]["data"] = [factor * number for number in slopes["mean"]["data"]]
+    model = from_json(json.dumps(content))
+    assert "| x0 | " in model.card()
+    assert model.summary()._repr_html_()
+
+
+def test_numbers_that_no_release_has_are_refused():
+    content = independent("BayesianNaiveBayes, laplace, noise_aware")
+    for table in content["fitted"]["posterior_"]["alphas"]:
+        table["data"] = [5e-324] * len(table["data"])
+    with pytest.raises(ValueError, match="no release has its numbers"):
+        from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("BayesianLinearRegression, laplace, plug_in", {"bounds_y": {"tuple": [1, 0]}}),
+        ("BayesianNaiveBayes, laplace, plug_in", {"classes": [0, 0]}),
+    ],
+)
+def test_parameters_that_declare_no_domain_are_refused(name, change):
+    content = json.loads(text_of(name))
+    content["parameters"].update(change)
+    with pytest.raises(ValueError, match=r"fit its parameters .*(low < high|all different)"):
+        from_json(json.dumps(content))
+
+
 def paths(content, here=()):
     """Return the places of all values in a JSON document."""
     yield here
@@ -276,6 +308,7 @@ def test_mutated_texts_are_refused_or_are_models(data):
     if model is not None:
         assert type(model) is type(MODELS[name].estimator)
         assert from_json(model.to_json()).to_json() == model.to_json()
+        assert model.card()
         for output in outputs(model, np.zeros((3, model.n_features_in_))):
             assert output.dtype.kind != "f" or not np.isnan(output).any()
 
