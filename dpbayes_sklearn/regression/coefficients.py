@@ -268,8 +268,9 @@ def _row(
     at_zero = sampling + privacy - linear * value + square * value * value
     z = value / math.sqrt(at_zero) if at_zero > 0 else math.copysign(math.inf, value)
     z = math.nan if math.isinf(sd) else z
-    numbers = (value, sd, value + low, value + high, math.sqrt(sampling), others)
-    return Coefficient(name, *(unit * number for number in numbers), z)
+    ends = unit * (value + low), unit * (value + high)
+    parts = unit * math.sqrt(sampling), unit * others
+    return Coefficient(name, unit * value, unit * sd, *ends, *parts, z)
 
 
 def _ends(variance: float, linear: float, square: float, reach: float) -> tuple[float, float]:
