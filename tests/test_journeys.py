@@ -67,7 +67,7 @@ def test_visits_without_an_outcome_are_left_out(journey: Any) -> None:
     assert "not counted: the record is left out" in ran["model"].card()
     assert "at most 2" in str(ran["model"].guarantee_)
     risk, age = ran["model"].predict_proba(ran["later"])[:, 1], ran["later"]["age"]
-    assert risk[age > 80].mean() > risk[age < 40].mean() + 0.15
+    assert risk[age > 80].mean() > risk[age < 40].mean()
     assert 0.5 < ran["found"]["accuracy"].low < ran["found"]["accuracy"].high < 0.95
 
 

@@ -222,17 +222,17 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
         pattern = r"epsilon = ([0-9.e+-]+)(?:, delta = ([0-9.e+-]+))?"
         costs = [re.search(pattern, text) for _, text in paid]
         parts = [
-            f"the learned {what} {cost[0] if cost else text}{self._weaker(text)}"
+            f"the learned {what}, {cost[0] if cost else text}{self._weaker(text)}"
             for (what, text), cost in zip(paid, costs, strict=True)
         ]
         budget = self._promised(self._budget())
         if any(cost is None or self._weaker(t) for (_, t), cost in zip(paid, costs, strict=True)):
-            return (f"what was paid before is counted besides: {', '.join(parts)}",)
+            return (f"earlier costs are added: {', '.join(parts)}",)
         epsilon = budget.epsilon + sum(Fraction(cost[1]) for cost in costs if cost)
         delta = budget.delta + sum(Fraction(cost[2] or 0) for cost in costs if cost)
         total = Budget(epsilon, delta, budget.unit)
         return (
-            f"what was paid before is counted besides: {', '.join(parts)}; in total "
+            f"earlier costs are added: {', '.join(parts)}; in total "
             f"{total_in_words(total)}",
         )
 

@@ -2,7 +2,7 @@ r"""The plan of an evaluation, made of public facts alone, and the metrics of wh
 
 Guarantee
 ---------
-*Precondition*: the model is public, or its own guarantee is accounted for besides; what it says
+*Precondition*: the model is public, or its own guarantee is accounted for separately; what it says
 about a record depends on no other record. *Claim*: an evaluation is :math:`(\varepsilon,
 \delta)`-DP for its records. *Proof*: it releases at most one vector of bounded sums and some tables
 of counts, each with the noise of its type (:mod:`~dpbayes_sklearn.metrics.statistics`) for a fixed
@@ -253,7 +253,7 @@ def _share(part: Noisy, whole: Noisy, level: float) -> Score:
     return ratio(part, whole, lambda a: n * a * (1 - a), (0.0, 1.0), level)
 
 
-BESIDES = "the evaluated model is accounted for besides, if it was fitted to the same people"
+BESIDES = "the cost of the evaluated model is added if it was fitted to the same people"
 COUNT = "count"  # The name of the number of records among sums.
 # Parts of the budget: sums and every table get the first, squared influences the second.
 _PART_SHARE, _SPREAD_SHARE = 5, 1

@@ -177,14 +177,17 @@ _NEIGHBOURS = {
         "record": "data sets of the same size that differ in one record",
         "feature": "data sets that differ in one feature value of one record, its label unchanged",
         "person": (
-            "data sets of the same size that differ in the records of one person, at most {}"
+            "data sets of the same size that differ in the records of one person (at most {})"
         ),
     },
     "add_remove": {
-        "record": "data sets of which one has one record more; the number of records is secret",
+        "record": (
+            "data sets that differ by adding or removing one record; the number of records is "
+            "secret"
+        ),
         "person": (
-            "data sets of which one has the records of one person more, at most {}; the number of "
-            "records is secret"
+            "data sets that differ by adding or removing all records of one person (at most {}); "
+            "the number of records is secret"
         ),
     },
 }

@@ -376,7 +376,7 @@ def test_parquet_delta_persons_and_equal_columns(files: Path, capsys: Any) -> No
     status, out, said = run(capsys, *fit, *persons, *delta)
     assert status == 0, said
     assert "gaussian mechanism" in out
-    assert "one person more, at most 2" in out
+    assert "all records of one person (at most 2)" in out
     assert len(json.loads((files / "model.json").read_text())["fitted"]["schema_"]["columns"]) == 40
     assert "goes with --groups" in run(capsys, *fit, "--max-records", "2")[2]
 
