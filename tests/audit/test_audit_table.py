@@ -45,7 +45,8 @@ def test_rows_are_printed_with_their_verdict() -> None:
 
 def test_the_page_leaves_out_faults_that_were_seen_but_not_those_that_were_missed() -> None:
     missed = Row("missed", "nothing", "seen by replay", False)
-    page = markdown({"faults": [Row("seen", "1", "1", True), missed, Row("caught", "1", "2", True)]})
+    seen, caught = (Row(what, "1", "1", True) for what in ("seen", "caught"))
+    page = markdown({"faults": [seen, missed, caught]})
     assert "| seen |" not in page
     assert "| missed |" in page
     assert "| caught |" in page
