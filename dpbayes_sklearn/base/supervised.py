@@ -231,10 +231,7 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
         epsilon = budget.epsilon + sum(Fraction(cost[1]) for cost in costs if cost)
         delta = budget.delta + sum(Fraction(cost[2] or 0) for cost in costs if cost)
         total = Budget(epsilon, delta, budget.unit)
-        return (
-            f"earlier costs are added: {', '.join(parts)}; in total "
-            f"{total_in_words(total)}",
-        )
+        return (f"earlier costs are added: {', '.join(parts)}; in total {total_in_words(total)}",)
 
     def _weaker(self, guarantee: object) -> str:
         """Say so if an earlier guarantee, maybe only known as text, is of another unit.
