@@ -105,7 +105,8 @@ class BayesianLinearRegression(
     bounds_X : tuple (low, high), optional
         Public bounds of the features, numbers or one entry per feature. Values are clipped.
     bounds_y : tuple (low, high), optional
-        Public bounds of the target. Values are clipped.
+        Public bounds of the target. Values are clipped. A target that is text by its type is
+        refused; texts in a list or an object array are missing targets: see ``Schema.check``.
     schema : Schema, optional
         Public domains by column name, instead of ``bounds_X``; also for text columns. Its target,
         an :class:`Interval`, stands for ``bounds_y``.

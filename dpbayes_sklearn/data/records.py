@@ -32,6 +32,7 @@ from dpbayes_sklearn.schema.values import (
     as_cells,
     cells_of,
     kind_of,
+    kind_of_column,
     readable,
 )
 
@@ -137,8 +138,7 @@ class Table:
         All columns of an array share one type, so there text may stand for anything.
         """
         if self.names is not None:
-            column = _by_position(self._X)[:0, j]
-            return kind_of(getattr(column, "dtype", getattr(column, "type", None)))
+            return kind_of_column(_by_position(self._X)[:0, j])
         return self._kind_of_array
 
     @cached_property
@@ -214,7 +214,7 @@ def column_kind(values: Any) -> Kind:
     values = getattr(values, "_meta", values)  # of a dask collection: types without values
     if is_frame(values):
         return Table(values).kind(0)
-    return kind_of(getattr(values, "dtype", getattr(values, "type", None)))
+    return kind_of_column(values)
 
 
 _CELLS_A_THREAD = 1 << 20  # Minimum cells per thread: with fewer a thread costs more than it saves.

@@ -377,3 +377,21 @@ def kind_of(dtype: Any) -> Kind:
         if re.match(pattern, name.lower()):
             return kind
     return "anything"
+
+
+_UNKNOWN_CATEGORIES = "__UNKNOWN_CATEGORIES__"  # What dask lists if nobody has looked yet.
+
+
+def kind_of_column(column: Any) -> Kind:
+    """Return the kind of values that the type of a column declares; of text categories, text.
+
+    Categories of other types say nothing: with one value missing, integers are listed as floats.
+    """
+    dtype: Any = getattr(column, "dtype", getattr(column, "type", None))
+    listed = getattr(dtype, "categories", None)  # of pandas, and the Enum of polars
+    known = listed is not None and _UNKNOWN_CATEGORIES not in listed
+    arrow = getattr(getattr(dtype, "pyarrow_dtype", dtype), "value_type", None)  # of a dictionary
+    polars = str(dtype).startswith("Categorical")
+    if polars or "text" in (kind_of(listed.dtype) if known else "", kind_of(arrow)):
+        return "text"
+    return kind_of(dtype)

@@ -165,9 +165,9 @@ def test_columns_of_one_name_stay_apart() -> None:
 
 def test_kinds_are_read_from_the_types() -> None:
     kinds = {
-        "pandas": ["numbers", "text", "anything", "integers", "booleans", "integers"],
+        "pandas": ["numbers", "text", "text", "integers", "booleans", "integers"],
         "pandas objects": ["anything"] * 6,
-        "polars": ["numbers", "text", "anything", "integers", "booleans", "integers"],
+        "polars": ["numbers", "text", "text", "integers", "booleans", "integers"],
     }
     for name, frame in frames().items():
         assert [Table(frame).kind(j) for j in range(6)] == kinds[name]

@@ -76,6 +76,7 @@ TARGETS: dict[str, tuple[Any, Any, str, str]] = {
         "booleans",
         "text",
     ),
+    "pandas categories": (pd.Series(WORDS, dtype="category"), [0, 1], "text", "numbers"),
     "polars text": (pl.Series(WORDS), [0, 1], "text", "numbers"),
     "polars Int8": (
         pl.Series(BITS, dtype=pl.Int8),
@@ -128,7 +129,8 @@ def test_labels_of_another_type_are_refused_before_the_charge(name: str) -> None
         (np.array(BITS, bool), ["False", "True"]),
         (np.array(BITS, float), [0, 1]),
         (np.array(["0", "1"] * 3, object), [0, 1]),  # the type does not tell
-        (pd.Series(WORDS, dtype="category"), [0, 1]),
+        (pd.Series(BITS, dtype="category"), ["no", "yes"]),
+        (pd.Series([*WORDS[:-1], 1], dtype="category"), [0, 1]),
         (np.array(["0", "1"] * 3), [0, "1"]),
         (list(BITS), ["no", "yes"]),
     ],
@@ -142,13 +144,45 @@ def test_types_that_can_hold_a_class_are_not_refused(y: Any, classes: Any) -> No
     assert schema.target.takes(column_kind(y))  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("y", [np.array(WORDS), pd.Series(WORDS), pl.Series(WORDS)])
+TEXTS = [
+    np.array(WORDS),
+    np.array(WORDS, np.dtypes.StringDType()),
+    pd.Series(WORDS),
+    pd.Series(WORDS, dtype="string"),
+    pd.Series(WORDS, dtype="category"),
+    pd.Categorical(WORDS),
+    pd.Series(WORDS, dtype=pd.ArrowDtype(pa.dictionary(pa.int8(), pa.string()))),
+    pd.DataFrame({"y": pd.Categorical(WORDS)}),
+    pl.Series(WORDS),
+    pl.Series(WORDS, dtype=pl.Categorical),
+    pl.Series(WORDS, dtype=pl.Enum(["no", "yes"])),
+    pa.array(WORDS),
+    pa.array(WORDS).dictionary_encode(),
+]
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+@pytest.mark.parametrize("y", TEXTS, ids=lambda y: str(getattr(y, "dtype", type(y))))
 def test_text_is_no_target_of_a_regression(y: Any) -> None:
     accountant = BudgetAccountant(1.0)
     model = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), accountant=accountant)
     with pytest.raises(ValueError, match="target y holds text by its type"):
         model.fit(X, y)
     assert len(accountant) == 0
+
+
+def test_categories_of_dask_that_nobody_has_looked_at_may_be_numbers() -> None:
+    lazy = dd.from_pandas(pd.DataFrame({"y": [0.5] * 6}), npartitions=2)["y"].astype("category")
+    assert column_kind(lazy) == "anything"
+    known = dd.from_pandas(pd.DataFrame({"y": pd.Categorical(WORDS)}), npartitions=2)["y"]
+    assert column_kind(known) == "text"
+
+
+def test_categories_of_text_are_no_column_of_numbers() -> None:
+    model = BayesianLinearRegression(schema=Schema({"a": Interval(0, 1)}, Interval(0, 1)))
+    with pytest.raises(ValueError, match="column 'a' of X holds text by its type"):
+        model.fit(pd.DataFrame({"a": pd.Categorical(WORDS)}), BITS)
+    model.fit(pd.DataFrame({"a": pd.Categorical(BITS)}), pd.Series(BITS, dtype="category"))
 
 
 def test_labels_that_a_meta_estimator_encoded_are_codes() -> None:
