@@ -388,7 +388,7 @@ def kind_of_column(column: Any) -> Kind:
     Categories of other types say nothing: with one value missing, integers are listed as floats.
     """
     dtype: Any = getattr(column, "dtype", getattr(column, "type", None))
-    listed = getattr(dtype, "categories", None)  # of pandas, and the Enum of polars
+    listed: Any = getattr(dtype, "categories", None)  # of pandas, and the Enum of polars
     known = listed is not None and _UNKNOWN_CATEGORIES not in listed
     arrow = getattr(getattr(dtype, "pyarrow_dtype", dtype), "value_type", None)  # of a dictionary
     polars = str(dtype).startswith("Categorical")
