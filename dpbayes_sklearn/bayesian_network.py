@@ -171,7 +171,7 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         Who is protected: one record, one feature value of it (not its label), all records of a
         person, or whether they are there at all. See :class:`PrivacyUnit`.
     max_weight : int, optional
-        Public bound of ``sample_weight``, which ``fit`` takes only with it; totals are then secret.
+        Public bound of ``sample_weight``. Without it ``fit`` refuses weights.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None

@@ -114,7 +114,7 @@ class BayesianLinearRegression(
         Who is protected: one record, all records of a person, or whether they are there at all.
         See :class:`PrivacyUnit`.
     max_weight : int, optional
-        Public bound of ``sample_weight``, which ``fit`` takes only with it; totals are then secret.
+        Public bound of ``sample_weight``. Without it ``fit`` refuses weights.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None

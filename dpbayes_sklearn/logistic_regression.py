@@ -82,14 +82,13 @@ class BayesianLogisticRegression(
         mode is then smaller (from about 50 linear effects or two-valued columns on, or 15 columns
         of ten levels), and by "sampler" where it makes several draws cheaper.
     mechanism : {"map", "sampler", "auto"} or Mechanism, default="map"
-        How the posterior is released: by its mode, perturbed before it is sought, which "auto"
-        chooses, too; or by draws from it, as sharp as epsilon allows, near a perturbed mode that
-        half of the budget is for. Draws predict worse than the mode. "laplace", "fourier" and
-        "gaussian" are refused, with the reason.
+        "map" releases the mode of the posterior, found with noise in the gradient; so does
+        "auto". "sampler" releases draws near such a mode, which has half of the budget; they
+        predict worse. "laplace", "fourier" and "gaussian" are refused, with the reason.
     prior_precision : "auto" or float, default="auto"
         Precision of the Gaussian prior of all contrasts. "auto" is a public rule: a multiple of the
-        noise that falls with ``n * epsilon / p`` for p parameters; 1 without privacy. The
-        determinant of the second derivatives needs a least value, which replaces a smaller one.
+        noise that falls with ``n * epsilon / p`` for p parameters; 1 without privacy. A number
+        below what the proof needs is raised to it.
     classes : array-like of 2 labels, optional
         Both classes.
     bounds : tuple (low, high), optional
@@ -99,7 +98,7 @@ class BayesianLogisticRegression(
         numbers are not cut.
     effects : {"smooth", "linear"}, default="smooth"
         What the effect of a number is: piecewise linear with four knots, in ranks, or linear in a
-        window that a rough look at the values suggests. Linear effects have odds ratios per unit.
+        range that a private histogram of its values suggests. Linear effects have odds ratios per unit.
     intervals : "auto" or bool, default="auto"
         Whether ``coefficients()`` has intervals: .15 to .3 of epsilon then pay for the curvature of
         the likelihood. "auto" pays if ``n * epsilon / p`` is at least 4000, where it costs hardly
@@ -114,7 +113,7 @@ class BayesianLogisticRegression(
         Who is protected: one record, all records of a person, or whether they are there at all.
         See :class:`PrivacyUnit`.
     max_weight : int, optional
-        Public bound of ``sample_weight``, which ``fit`` takes only with it; totals are then secret.
+        Public bound of ``sample_weight``. Without it ``fit`` refuses weights.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None

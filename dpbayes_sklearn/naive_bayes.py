@@ -71,7 +71,7 @@ class BayesianNaiveBayes(DiscreteClassifier):
         Who is protected: one record, one feature value of it (not its label), all records of a
         person, or whether they are there at all. See :class:`PrivacyUnit`.
     max_weight : int, optional
-        Public bound of ``sample_weight``, which ``fit`` takes only with it; totals are then secret.
+        Public bound of ``sample_weight``. Without it ``fit`` refuses weights.
     accountant : BudgetAccountant, optional
         The ledger that every fit is charged to.
     random_state : int, RandomState or None, default=None
@@ -95,24 +95,26 @@ class BayesianNaiveBayes(DiscreteClassifier):
 
     Notes
     -----
-    **Privacy.** The unit is one record (or one feature value), neighbours have the same number of
-    records and differ in one; every ``fit`` and ``partial_fit`` spends ``epsilon``. What is not
+    **Privacy.** Neighbours have the same number of records and differ in one, unless
+    ``privacy_unit`` says otherwise; every ``fit`` and ``partial_fit`` spends ``epsilon``. What is not
     declared (``classes``, and ``bounds`` or ``schema``) is read from the data with a
     :class:`PrivacyLeakWarning` and becomes a condition of the guarantee. With declared domains
     no value makes ``fit`` fail.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
+    >>> import numpy as np
     >>> from dpbayes_sklearn import BayesianNaiveBayes
-    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 2000)
+    >>> X = rng.normal(0, 1, (2000, 3)) + 1.5 * y[:, None]
     >>> model = BayesianNaiveBayes(
-    ...     epsilon=2.0, classes=[0, 1], bounds=(X.min(0), X.max(0)), n_bins=2, random_state=0
+    ...     epsilon=1.0, classes=[0, 1], bounds=(-3, 5), n_bins=4, random_state=0
     ... )
     >>> model.fit(X, y).score(X, y) > 0.8
     True
     >>> model.guarantee_.epsilon
-    2.0
+    1.0
     """
 
     def __init__(

@@ -102,8 +102,8 @@ def private_score(
     Notes
     -----
     **Privacy.** The evaluation spends ``epsilon`` (and ``delta``), for the records in X and y. With
-    the public domains of the model, no value can make it fail. The model itself is accounted for
-    besides.
+    the public domains of the model, no value can make it fail. The cost of the model is not
+    included.
 
     Examples
     --------
