@@ -98,7 +98,7 @@ class BayesianLogisticRegression(
         numbers are not cut.
     effects : {"smooth", "linear"}, default="smooth"
         What the effect of a number is: piecewise linear with four knots, in ranks, or linear in a
-        range that a private histogram of its values suggests. Linear effects have odds ratios per unit.
+        range that a private histogram suggests. Linear effects have odds ratios per unit.
     intervals : "auto" or bool, default="auto"
         Whether ``coefficients()`` has intervals: .15 to .3 of epsilon then pay for the curvature of
         the likelihood. "auto" pays if ``n * epsilon / p`` is at least 4000, where it costs hardly

@@ -96,8 +96,8 @@ class BayesianNaiveBayes(DiscreteClassifier):
     Notes
     -----
     **Privacy.** Neighbours have the same number of records and differ in one, unless
-    ``privacy_unit`` says otherwise; every ``fit`` and ``partial_fit`` spends ``epsilon``. What is not
-    declared (``classes``, and ``bounds`` or ``schema``) is read from the data with a
+    ``privacy_unit`` says otherwise; every ``fit`` and ``partial_fit`` spends ``epsilon``. What is
+    not declared (``classes``, and ``bounds`` or ``schema``) is read from the data with a
     :class:`PrivacyLeakWarning` and becomes a condition of the guarantee. With declared domains
     no value makes ``fit`` fail.
 

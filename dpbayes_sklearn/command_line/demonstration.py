@@ -378,7 +378,8 @@ def _epsilon(text: str) -> float:
 
 
 def _tell(result: Result) -> None:
-    print(f"\n  {result.task.score} in cross-validation; laplace is the default, inf is without privacy")
+    score = result.task.score
+    print(f"\n  {score} in cross-validation; laplace is the default, inf is without privacy")
     print(textwrap.indent(PrivacyUtilityDisplay(*result.curve).table(), "  "))
     print(f"\n  Guarantees at epsilon = {at_least(result.epsilon)}:")
     for names, sentence in _guarantees(result).items():
