@@ -65,6 +65,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
 from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
@@ -155,10 +156,13 @@ def plan_mode(
     epsilon: Fraction,
     unit: PrivacyUnit,
     delta: Exact = Fraction(0),
+    signal: FloatArray | None = None,
 ) -> RobustModePlan:
-    """Choose noise and regulariser; ``precisions`` of the prior are added to the latter.
+    r"""Choose noise and regulariser; ``precisions`` of the prior are added to the latter.
 
-    With a delta the noise is Gaussian where that has less variance.
+    With a delta the noise is Gaussian where that has less variance. ``signal`` is the expected
+    :math:`cw^2` of coefficients w in directions of curvature c. Noise of variance :math:`s^2` needs
+    a ridge of :math:`s^2/cw^2`: it shrinks w by what Bayes' theorem would.
     """
     size, volume = len(precisions), epsilon * _VOLUME
     search = min(epsilon * _SEARCH, _MOST_SEARCH)
@@ -172,7 +176,9 @@ def plan_mode(
     noise = _variances(design, gradient)
     largest = math.sqrt(float(noise.max()))
     least = max(least_ridge(squares, volume, unit), n / _RECORDS_PER_RIDGE, largest / 2)
-    ridge = np.minimum(precisions, _MOST_PRIOR_PRECISION * (n + largest)) + least
+    most = _MOST_PRIOR_PRECISION * (n + largest)
+    needed = np.zeros(size) if signal is None else np.minimum(noise / signal, most)
+    ridge = np.minimum(precisions, most) + np.maximum(needed, least)
     steepest = n * squares + float(ridge.max())  # no second derivative is larger
     inexact = _inexact(gradient)
     rounded = steepest * COEFFICIENT_LATTICE + n * rounding(grid)
@@ -368,6 +374,7 @@ class Units(NamedTuple):
     variance: float  # Of the target, in its window.
     # (width + 1,): mean squares of (constant, coordinates): located ones, or those of even columns.
     squares: FloatArray
+    level: float = 0.0  # Variance of the released centre of the window, in its units.
 
     @classmethod
     def of(cls, design: Design, places: Located, windows: Windows) -> Units:
@@ -377,7 +384,8 @@ class Units(NamedTuple):
         if places.numbers is not None:
             squares[1:][design.numbers] = places.numbers.squares
         variance = min((spread / places.window.half) ** 2, 1.0)
-        return cls(places.window, windows, variance, squares)
+        level = float(at.error[0] / places.window.half) ** 2
+        return cls(places.window, windows, variance, squares, level)
 
 
 class DrawLaw(NamedTuple):
@@ -389,6 +397,8 @@ class DrawLaw(NamedTuple):
     gain: FloatArray
     noise: FloatArray
     expected: FloatArray  # (width + 1,): variance of the coefficients around the centre.
+    # (width + 1,): which coefficients count as they are drawn, since they depend on each other.
+    joint: npt.NDArray[np.bool_] | bool = False
 
     def belief(self, draws: FloatArray, inference: str) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the coefficients, given draws."""
@@ -396,7 +406,8 @@ class DrawLaw(NamedTuple):
         if inference != "noise_aware":
             return mean, self.noise + noise
         variance = 1 / (self.gain**2 / noise + 1 / self.expected)
-        return self.centre + variance * self.gain / noise * (mean - self.centre), variance
+        kept = np.where(self.joint, 1.0, variance * self.gain / noise)
+        return self.centre + kept * (mean - self.centre), variance
 
 
 @dataclass(frozen=True)
@@ -426,9 +437,14 @@ def posterior_of_draws(
 
 
 def usual_variances(design: Design, units: Units) -> FloatArray:
-    """Variances of (constant, coefficients) that explain a public share of the target's."""
+    """Variances of (constant, coefficients) that explain a public share of the target's.
+
+    The constant also mends the released centre.
+    """
     columns = len(design.features) + design.intercept
-    return EXPLAINED * units.variance / (columns * units.squares)
+    usual = EXPLAINED * units.variance / (columns * units.squares)
+    usual[0] += units.level
+    return np.asarray(usual)
 
 
 def even_squares(design: Design) -> FloatArray:
@@ -485,18 +501,24 @@ def released_mode(
     noise: Noise,
     delta: Exact = Fraction(0),
 ) -> ReleasedMode:
-    """Release the perturbed mode of the posterior in the windows."""
+    """Release the perturbed mode of the posterior in the windows.
+
+    The ridge of numbers and signs is taken back as far as their usual size needs none. That of
+    levels is not: one by one it would move the mean of all predictions, which all columns of levels
+    have in common with the constant.
+    """
     design, first = statistics.design, 0 if statistics.design.intercept else 1
-    precisions = units.variance * prior.precisions(units.window, units.windows)[first:]
-    plan = plan_mode(design, statistics.n_bound, precisions, epsilon, statistics.unit, delta)
-    mode = perturbed_mode(statistics, units.window, units.windows, plan, noise)
-    seen = statistics.n * units.squares
-    even = seen.copy()
-    even[first:] += plan.ridge
     declared = prior.precisions(units.window, units.windows)
     usual = 1 / (1 / usual_variances(design, units) + declared)
-    noises = np.append(np.zeros(first), plan.noise)
-    law = DrawLaw(np.zeros(len(seen)), seen / even, noises / even**2, usual)
+    seen = statistics.n * units.squares
+    precisions, signal = units.variance * declared[first:], (seen * usual)[first:]
+    n, unit = statistics.n_bound, statistics.unit
+    plan = plan_mode(design, n, precisions, epsilon, unit, delta, signal)
+    mode = perturbed_mode(statistics, units.window, units.windows, plan, noise)
+    none = np.zeros(first)
+    noises, even = np.append(none, plan.noise), seen + np.append(none, plan.ridge)
+    joint = np.append(True, design.levels)
+    law = DrawLaw(np.zeros(len(seen)), seen / even, noises / even**2, usual, joint)
     return ReleasedMode(mode, plan, law)
 
 

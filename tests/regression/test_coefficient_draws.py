@@ -12,11 +12,18 @@ DRAWS = np.arange(14.0).reshape(2, 7) / 10
 
 
 def posterior(
-    inference, noise=1e-3, window=WHOLE_WINDOW, design=DESIGN, draws=DRAWS, centre=0.0, gain=1
+    inference,
+    noise=1e-3,
+    window=WHOLE_WINDOW,
+    design=DESIGN,
+    draws=DRAWS,
+    centre=0.0,
+    gain=1,
+    joint=False,
 ):
     prior = GaussianPrior(design, inference=inference)
     ones = np.ones(design.width + 1)
-    law = DrawLaw(centre * ones, gain * ones, noise * ones, 0.05 * ones)
+    law = DrawLaw(centre * ones, gain * ones, noise * ones, 0.05 * ones, joint)
     return posterior_of_draws(
         draws, law, Units(window, Windows.whole(design.width), 0.05, ones), prior, 100
     )
@@ -45,6 +52,12 @@ def test_draws_count_for_as_much_as_they_know(noise, low, high, centre):
 def test_what_a_prior_held_back_is_given_back():
     believed = posterior("noise_aware", 1e-6, gain=0.5).mean()
     assert_allclose(believed, 2 * DRAWS.mean(axis=0), rtol=1e-3)
+
+
+def test_coefficients_that_depend_on_each_other_count_as_they_are():
+    joint = np.append([True, False, False], DESIGN.levels[2:])
+    believed = posterior("noise_aware", 1e-6, gain=0.5, joint=joint).mean()
+    assert_allclose(believed, np.where(joint, 1, 2) * DRAWS.mean(axis=0), rtol=1e-3)
 
 
 def test_samples_are_the_draws_themselves():

@@ -237,3 +237,21 @@ def test_a_sharp_prior_leaves_the_constant(mechanism, precision):
         assert np.abs(fitted.coef_).max() < 0.01
     model.set_params(noise_variance=1e100).fit(X, y)
     assert np.isfinite(model.coef_).all()
+
+
+def test_a_ridge_shrinks_as_bayes_does():
+    """Bayes keeps c²v/(c²v + s²) of w, of variance v, if cw is seen with noise of variance s²."""
+    curvature, variance = 400.0, 1e-3
+    signal = np.array([curvature * variance])
+    plan = plan_mode(SLOPE, 1000, np.zeros(1), Fraction(1, 10), RECORD, signal=signal)
+    noise = float(plan.noise[0])
+    bayes = curvature**2 * variance / (curvature**2 * variance + noise)
+    assert curvature / (curvature + plan.ridge[0]) == pytest.approx(bayes)
+
+
+def test_without_noise_to_shrink_the_ridge_is_the_least_that_is_private():
+    least, much = (
+        plan_mode(SLOPE, 1000, np.zeros(1), Fraction(1, 10), RECORD, signal=signal).ridge[0]
+        for signal in (None, np.array([1e9]))
+    )
+    assert least == much
