@@ -61,8 +61,9 @@ from dpbayes_sklearn.release import drawn_sample
 
 _MOST_RESIDUALS = 40_000  # More residuals than this over epsilon say nothing new.
 _RESIDUALS_AT = 3.5  # Residuals are clipped at this many standard deviations.
-_LEAST_MODE = 80  # Records times epsilon from which a mode is released.
-_TWO_STAGES = 600  # The same for each column, from which moments follow.
+# Records times epsilon per column from which a mode is released, and from which moments follow.
+_LEAST_MODE, _TWO_STAGES = 20, 600
+_LEAST_MODE_IN_ALL, _FEW_COLUMNS = 80, 20  # So many in all are enough for so few columns.
 # Records over the deviation of Gaussian noise of sensitivity 1, over the root of the columns.
 _GAUSSIAN_TWO_STAGES = 120
 # Windows are wider from this n times epsilon on: in all, and for each column. Wide windows are for
@@ -156,14 +157,16 @@ class Stages(Enum):
 def stages(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Stages:
     """Return what is released, by public facts: n times epsilon, and over the number of columns.
 
-    With less than 80 in all there is nothing but the mean of the target to learn. Below 600 for
-    each column predictions by a mode are better, and moments beside it would hardly tell a
-    coefficient from its noise. A mode needs a constant, and a search that is sure to end.
+    With less than 20 for each column there is nothing but the mean of the target to learn, which a
+    mode of at most 20 columns also does better from 80 in all on. Below 600 for each column
+    predictions by a mode are better, and moments beside it would hardly tell a coefficient from
+    its noise. A mode needs a constant, and a search that is sure to end.
     """
     design, features = statistics.design, max(1, len(statistics.design.features))
     records = statistics.n * Fraction(budget.unit.equivalent(budget.epsilon))
-    sought = design.intercept and has_mode(design)
-    if not (records >= _LEAST_MODE and sought and prior.inference == "noise_aware"):
+    few = features <= _FEW_COLUMNS and records >= _LEAST_MODE_IN_ALL
+    sought = design.intercept and has_mode(design) and prior.inference == "noise_aware"
+    if not (sought and (few or records >= _LEAST_MODE * features)):
         return Stages.MOMENTS
     with suppress(ValueError):  # if there is no exact noise for a part of epsilon
         check_mode(statistics, Fraction(budget.epsilon) / 16, budget)
