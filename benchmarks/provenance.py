@@ -28,8 +28,7 @@ the checklist in {doc}`../contributing`.
 
 No command makes these again; they were measured once: the numbers of questions in
 {doc}`../user_guide/query_sessions`, the table of sparse priors in
-{doc}`posterior_release`, the further repeats in {doc}`inference`, and
-the remark about rare_items in {doc}`defaults`.
+{doc}`posterior_release`, and the further repeats in {doc}`inference`.
 
 | page | command | commit | date |
 |---|---|---|---|

@@ -35,7 +35,8 @@ class Row(NamedTuple):
 
 def accuracies(text: str) -> list[Row]:
     """Read the first table of the page."""
-    lines = re.findall(r"^\| (\w+)[^|]*\| \d+ \|(.*)\|$", text, re.M)
+    first = text.partition("\n## ")[0]
+    lines = re.findall(r"^\| (\w+)[^|]*\| \d+ \|(.*)\|$", first, re.M)
     rows = [(name, [float(cell.split("/")[0]) for cell in row.split("|")]) for name, row in lines]
     return [Row(name, exact, guess, (*private,)) for name, (exact, guess, *private) in rows]
 
