@@ -2,8 +2,8 @@
 Records in DuckDB
 =================
 
-``fit`` accepts a DuckDB relation, and so it does a polars ``LazyFrame``, a Spark data frame or any
-stream of Arrow. The query is run once, and read a batch at a time. With a seed the model is the
+``fit`` accepts a DuckDB relation, a polars ``LazyFrame``, a Spark data frame or any stream of
+Arrow. The query is run once, and read a batch at a time. With a seed the model is the
 same, to the last bit, as that of the same records in memory.
 """
 
