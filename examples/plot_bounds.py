@@ -3,8 +3,8 @@ How bounds affect accuracy
 ==========================
 
 Bounds are public, and noise is scaled to them. If they are too wide, noise is large and bins are
-empty. If they are too narrow, values are clipped and the model is biased. Bounds that are slightly too narrow
-are better than bounds that are far too wide.
+empty. If they are too narrow, values are clipped and the model is biased. Bounds that are slightly
+too narrow are better than bounds that are far too wide.
 """
 
 # %%
@@ -42,8 +42,8 @@ def accuracy(upper, seed):
 # %%
 # Five releases at each upper bound, with the share of clipped incomes on the top axis. The best
 # bounds here clip about one income in twelve. Half as wide, they lose much of the information in
-# income. Fifty times as wide, naive Bayes loses all of it, because nearly all incomes are in one bin;
-# a regression first finds, privately, where the incomes lie, and loses less.
+# income. Fifty times as wide, naive Bayes loses all of it, because nearly all incomes are in one
+# bin; a regression first finds, privately, where the incomes lie, and loses less.
 uppers = np.array([15e3, 30e3, 60e3, 120e3, 300e3, 1e6, 3e6])
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8))
 for ax, score, name in zip(axes, (r2, accuracy), ("R²", "accuracy"), strict=True):
