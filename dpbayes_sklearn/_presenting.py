@@ -175,7 +175,20 @@ border-bottom:1px solid rgba(128,128,128,.22);background:none;white-space:nowrap
 .dpbayes-card table th{font-weight:600;border-bottom-color:rgba(128,128,128,.5)}
 .dpbayes-card table .dpbayes-text{text-align:left;white-space:normal;overflow-wrap:anywhere}
 .dpbayes-card table th.dpbayes-text{overflow-wrap:normal}
+.dpbayes-card:has(.dpbayes-wide){max-width:72em;container-type:inline-size}
+.dpbayes-wide .dpbayes-text:first-child{min-width:9em}
+@container (max-width:720px){
+.dpbayes-card .dpbayes-wide thead{display:none}
+.dpbayes-card .dpbayes-wide tr{display:flex;flex-wrap:wrap;gap:0 1.2em;padding:.35em 0;
+border-bottom:1px solid rgba(128,128,128,.22)}
+.dpbayes-card .dpbayes-wide td{border:0;padding:0}
+.dpbayes-card .dpbayes-wide td:first-child{flex-basis:100%;font-weight:600;text-align:left}
+.dpbayes-wide td:not(:first-child)::before{content:attr(data-head) " ";opacity:.72}
+}
 """
+_WIDE = (
+    6  # A table with this many columns lists the cells of a row below its name on a narrow page.
+)
 
 
 class Html(str):
@@ -222,18 +235,21 @@ def meter(share: float) -> Html:
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[object]], text: Iterable[int] = ()) -> Html:
     """Return a table of figures; columns numbered in ``text`` are aligned to the left."""
-    left = set(text)
+    names, left = [*heads], set(text)
+    wide = len(names) >= _WIDE
 
     def line(kind: str, cells: Iterable[object]) -> Html:
-        marked = (
-            tag(kind, cell, class_="dpbayes-text") if j in left else tag(kind, cell)
-            for j, cell in enumerate(cells)
-        )
+        marked = (tag(kind, cell, **marks[j]) for j, cell in enumerate(cells))
         return tag("tr", *marked)
 
+    marks: list[dict[str, str]] = [
+        {"class_": "dpbayes-text"} if j in left else {} for j in range(len(names))
+    ]
+    if wide:
+        marks = [{**mark, "data-head": name} for mark, name in zip(marks, names, strict=True)]
     body = (line("td", row) for row in rows)
-    lines = tag("table", tag("thead", line("th", heads)), tag("tbody", *body))
-    return tag("div", lines, class_="dpbayes-scroll")
+    lines = tag("table", tag("thead", line("th", names)), tag("tbody", *body))
+    return tag("div", lines, class_=f"dpbayes-scroll{' dpbayes-wide' * wide}")
 
 
 class _Sampled(Protocol):

@@ -17,6 +17,7 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
     Interval,
     Schema,
+    preprocessing,
 )
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
@@ -57,6 +58,25 @@ def test_names_of_columns_do_not_break_a_card() -> None:
 )
 def test_posteriors_of_one_variable_have_cards(model: Any) -> None:
     assert "epsilon = 0.5" in model.fit(Y).card()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        preprocessing.PrivateStandardScaler(bounds=(0, 1), random_state=0),
+        preprocessing.PrivateKBinsDiscretizer(bounds=(0, 1), n_bins=2, random_state=0),
+    ],
+)
+def test_transformers_have_cards(model: Any) -> None:
+    card = model.fit(np.random.default_rng(0).random((300, 2))).card()
+    assert card.startswith(f"# {type(model).__name__}\n\n## Data")
+    assert str(model.guarantee_) in card
+    assert "## Accuracy" not in card
+
+
+def test_only_models_that_predict_are_said_to_have_predictions() -> None:
+    card = BetaBinomial(random_state=0).fit([0, 1]).card()
+    assert "predictions" not in card
 
 
 def test_forms_and_unfitted_models_are_refused() -> None:

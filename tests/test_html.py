@@ -49,3 +49,13 @@ def test_a_meter_stays_within_its_frame(share: float, width: str) -> None:
 def test_no_colour_of_text_is_fixed() -> None:
     """Text has the colour of the page it is in, so it is readable on any background."""
     assert not re.search(r"[{;]\s*color:", STYLE)
+
+
+def test_cells_of_a_wide_table_carry_the_heads_of_their_columns() -> None:
+    """On a narrow page they stand below the name of their row, where the heads are hidden."""
+    heads = ["name", "a", "b", "c", "d", "<e>"]
+    wide = table(heads, [range(6)], text=[0])
+    assert '<td class="dpbayes-text" data-head="name">0</td>' in wide
+    assert '<td data-head="&lt;e&gt;">5</td>' in wide
+    assert "data-head" not in table(heads[:3], [range(3)])
+    assert "attr(data-head)" in STYLE

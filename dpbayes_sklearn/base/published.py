@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -70,18 +70,26 @@ def model_card(
     sections = [
         _data(model, description),
         _Section("Privacy", (str(given), given.meaning, given.risk_sentence)),
-        _columns(model),
-        _accuracy(model, evaluation),
-        *([] if evaluation is None else [_evaluation(evaluation)]),
-        *_contributions(model),
-        _inference(model),
+        *(_model(model, evaluation) if hasattr(model, "posterior_") else ()),  # else a transformer
         _parameters(model),
     ]
     return {"markdown": _markdown, "html": _html}[form](title or type(model).__name__, sections)
 
 
+def _model(model: Any, evaluation: Any) -> Iterator[_Section]:
+    """Yield what there is to say about a posterior and its predictions."""
+    yield _columns(model)
+    accuracy = _accuracy(model, evaluation)
+    if accuracy.text or accuracy.rows:
+        yield accuracy
+    if evaluation is not None:
+        yield _evaluation(evaluation)
+    yield from _contributions(model)
+    yield _inference(model)
+
+
 def _data(model: Any, description: str | None) -> _Section:
-    own = model.posterior_
+    own = getattr(model, "posterior_", None)
     released = getattr(own, "released", getattr(own, "slopes", own))
     n, classes = getattr(released, "n", None), getattr(model, "classes_", None)
     features = f"{model.n_features_in_} feature{'s' * (model.n_features_in_ > 1)}"
@@ -137,7 +145,7 @@ def _accuracy(model: Any, evaluation: Any) -> _Section:
                 "The intervals of the coefficients include the privacy noise, and so do the "
                 "standard deviations of predictions."
             )
-    if evaluation is None:
+    if evaluation is None and hasattr(model, "predict"):
         facts.append(
             "Measure the accuracy of predictions on private records with metrics.private_score: an "
             "exact score is not covered by the guarantee."
