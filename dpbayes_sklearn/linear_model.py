@@ -514,7 +514,8 @@ class BayesianLinearRegression(
         if isinstance(self.posterior_, CoefficientDraws):
             return (
                 "No intervals: single coefficients are not identified, because there are too few "
-                "records for so many columns. Use at least 600/epsilon records for each column."
+                "records for so many columns. Use at least 600/epsilon records for each column, "
+                "and 400/epsilon for each coefficient."
             )
         return ""
 

@@ -143,7 +143,7 @@ class NoisyProducts(SharedPlan):
         wider = _GAUSSIAN_WIDER_FROM if shares.gaussian else _WIDER_FROM
         products = Products(self._block, widening(self._n_epsilon, wider))
         if self.stages is Stages.BOTH:
-            return two_stages(moments, self.prior, shares.in_two_stages(moments.n), products, noise)
+            return two_stages(moments, self.prior, self._in_two_stages, products, noise)
         return regression_posterior(moments, self.prior, shares, products, noise)
 
     @property
@@ -185,8 +185,12 @@ class NoisyProducts(SharedPlan):
     @property
     def share_of_products(self) -> Fraction:
         """Part of epsilon, or of rho, that the products have; in two stages, those of residuals."""
-        both, shares = self.stages is Stages.BOTH, self.shares
-        return shares.in_two_stages(self.facts.n).model if both else shares.model
+        both = self.stages is Stages.BOTH
+        return (self._in_two_stages if both else self.shares).model
+
+    @property
+    def _in_two_stages(self) -> Shares:
+        return self.shares.in_two_stages(self.facts.n, len(self.prior.design.features))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

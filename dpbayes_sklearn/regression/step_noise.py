@@ -44,7 +44,9 @@ _GAUSSIAN_WEIGHTED, _GAUSSIAN_LEAST_WEIGHTED = 170, 600
 class _TwoStages(NamedTuple):
     """What the steps of two stages get."""
 
-    first: Fraction  # Part of the model's share that the first stage has.
+    first: Fraction  # Part of the model's share that the first stage has, at least.
+    # The same is d/(d + this) of d columns, up to two thirds: the matrix of a second stage grows.
+    columns: int
     # spread, tail: Mean and spread of residuals, and what clipping takes of them, get what so many
     # records are worth.
     spread: int
@@ -52,8 +54,8 @@ class _TwoStages(NamedTuple):
     tail_from: int  # With fewer records the tail gets less: noise would hide it.
 
 
-_PURE = _TwoStages(Fraction(1, 3), 100, 600, 9600)
-_GAUSSIAN = _TwoStages(Fraction(1, 5), 100**2, 600**2, 1000**2)
+_PURE = _TwoStages(Fraction(1, 3), 12, 100, 600, 9600)
+_GAUSSIAN = _TwoStages(Fraction(1, 5), 10**6, 100**2, 600**2, 1000**2)
 
 
 class Shares(NamedTuple):
@@ -93,17 +95,19 @@ class Shares(NamedTuple):
         own = block.protecting(self.unit)
         return own.gaussian() if self.gaussian else own
 
-    def in_two_stages(self, n: int) -> Shares:
+    def in_two_stages(self, n: int, columns: int) -> Shares:
         """Return shares with a first stage, taken from the model's.
 
-        >>> parts = Shares.of(Budget(Fraction(1)), 20_000, 1, residuals=True).in_two_stages(20_000)
+        >>> parts = Shares.of(Budget(Fraction(1)), 20_000, 1, residuals=True)
+        >>> parts = parts.in_two_stages(20_000, 1)
         >>> round(float(parts.first), 3), round(float(parts.model), 3), parts.total
         (0.29, 0.525, Fraction(1, 1))
         """
         needs, records = _PURE, n * self.per_record
         if self.gaussian:
             needs, records = _GAUSSIAN, gaussian_records(self.total, n, self.unit)
-        first = self.model * needs.first
+        part = min(Fraction(columns, columns + needs.columns), Fraction(2, 3))
+        first = self.model * max(part, needs.first)
         tail = _within(needs.tail / records, 50, 16) * min(Fraction(1), records / needs.tail_from)
         tail *= self.total * bool(self.mean)
         rest = self.model + self.mean - tail - first

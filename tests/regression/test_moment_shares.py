@@ -73,10 +73,18 @@ def test_numbers_too_many_to_be_located_one_by_one_have_a_common_scale(rho):
 def test_shares_of_two_stages_add_up_to_rho(n, mean):
     budget = Budget(Fraction(1), Fraction(1, 10**6))
     one = Shares.of_rho(Fraction(1, 32), budget, n, 1, mean=mean, residuals=True, weighted=2)
-    two = one.in_two_stages(n)
+    two = one.in_two_stages(n, 3)
     assert two.total == one.total == Fraction(1, 32)
     assert min(two.first, two.spread, two.model) > 0
     assert (two.mean > 0) == mean
     assert (two.target, two.columns, two.residuals, two.uneven) == (
         one.target, one.columns, one.residuals, one.uneven
     )  # fmt: skip
+
+
+def test_the_first_stage_of_many_columns_has_more():
+    one = Shares.of(Budget(Fraction(1)), 100_000, 3, residuals=True)
+    parts = [one.in_two_stages(100_000, columns) for columns in (1, 6, 12, 24, 100)]
+    assert all(each.total == 1 for each in parts)
+    firsts = [each.first / one.model for each in parts]
+    assert firsts == [Fraction(1, 3), Fraction(1, 3), Fraction(1, 2), Fraction(2, 3), Fraction(2, 3)]
