@@ -87,4 +87,10 @@ def test_the_first_stage_of_many_columns_has_more():
     parts = [one.in_two_stages(100_000, columns) for columns in (1, 6, 12, 24, 100)]
     assert all(each.total == 1 for each in parts)
     firsts = [each.first / one.model for each in parts]
-    assert firsts == [Fraction(1, 3), Fraction(1, 3), Fraction(1, 2), Fraction(2, 3), Fraction(2, 3)]
+    assert firsts == [
+        Fraction(1, 3),
+        Fraction(1, 3),
+        Fraction(1, 2),
+        Fraction(2, 3),
+        Fraction(2, 3),
+    ]
