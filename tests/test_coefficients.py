@@ -1,11 +1,19 @@
 """The table of coefficients: names, units, intervals."""
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from benchmarks.accuracy.coefficient_coverage import FAMILIES, LEVELS, TARGETS
-from dpbayes_sklearn import BayesianLinearRegression, Categories, Interval, Schema
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    Categories,
+    Interval,
+    Schema,
+)
 
 SCHEMA = Schema(
     {
@@ -225,3 +233,22 @@ def test_intervals_hold_or_are_not_stated(family, mechanism):
             else:
                 assert abs(row.estimate - truth) < 3.5 * row.sd
                 assert row.identified or np.isinf([row.low, row.high]).all()
+
+
+def test_the_slope_of_a_date_is_per_year():
+    rng = np.random.default_rng(0)
+    days = rng.integers(0, 3653, 20_000)
+    since = pd.DataFrame({"since": pd.Timestamp("2010-01-01") + pd.to_timedelta(days, "D")})
+    years = days / 365.25
+    ten = Interval(date(2010, 1, 1), date(2020, 1, 1))
+    exact = {"epsilon": float("inf")}
+    line = BayesianLinearRegression(**exact, schema=Schema({"since": ten}, Interval(-50, 50)))
+    table = line.fit(since, 2 * years + rng.normal(size=20_000)).coefficients()
+    assert [row.name for row in table.rows] == ["intercept", "since (per year)"]
+    assert table["since (per year)"].estimate == pytest.approx(2.0, abs=0.02)
+    assert line.summary().covariance[1, 1] == pytest.approx(table["since (per year)"].sd ** 2)
+    odds = Schema({"since": ten}, Categories([0, 1]))
+    ill = (rng.random(20_000) < 1 / (1 + np.exp(5 - years))).astype(int)
+    logistic = BayesianLogisticRegression(**exact, effects="linear", schema=odds).fit(since, ill)
+    found = logistic.coefficients()["since (per year)"]
+    assert found.odds_ratio == pytest.approx(np.e, rel=0.1)

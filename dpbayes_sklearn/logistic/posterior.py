@@ -38,6 +38,7 @@ from dpbayes_sklearn.data.records import Table, quiet_numpy
 from dpbayes_sklearn.logistic.blocks import BINS, WEIGHT_STEPS, Blocks
 from dpbayes_sklearn.regression.coefficients import CoefficientTable
 from dpbayes_sklearn.schema import Interval, Schema
+from dpbayes_sklearn.schema.domains import YEAR
 
 _PRIOR_SD = 10.0  # Prior standard deviation of a contrast: so wide that it seldom decides.
 _LEAST_VARIANCE = 1e-9  # This is added to variances, in units of the largest curvature.
@@ -385,8 +386,8 @@ def effects(schema: Schema, blocks: Blocks, nodes: FloatArray) -> tuple[list[str
         if knots == 2:
             slope = (units[1] - units[0]) / (values[1] - values[0])
             constant, middle = constant + units[0] - values[0] * slope, (units[0] + units[1]) / 2
-            names.append(str(name))
-            rows.append(slope)
+            names.append(f"{name} (per year)" if domain.dates else str(name))
+            rows.append(slope * YEAR if domain.dates else slope)
         else:
             middle = units[_REFERENCE]
             constant = constant + middle

@@ -14,7 +14,8 @@ from dpbayes_sklearn import _presenting
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.regression.design import MISSING, Design
 from dpbayes_sklearn.regression.slopes import Slopes, contrasts
-from dpbayes_sklearn.schema import Categories, Schema
+from dpbayes_sklearn.schema import Categories, Interval, Schema
+from dpbayes_sklearn.schema.domains import YEAR
 
 # A 95 % interval of a normal variable reaches this many standard deviations.
 _USUAL_REACH = float(ndtri(0.975))
@@ -22,6 +23,8 @@ _USUAL_REACH = float(ndtri(0.975))
 
 class Coefficient(NamedTuple):
     """One row: a slope per unit of its column, or the difference of a category from the first.
+
+    The slope of a date is per year.
 
     Without an intercept, the categories of the first column that has any have the expected target
     instead, for the first categories of all other columns.
@@ -245,7 +248,16 @@ def coefficient_table(
         _row(name, level, target_half, *map(float, numbers))
         for name, *numbers in zip(names, values, sampling, privacy, *slopes.growth.T, strict=True)
     )
+    domains = schema.columns.items()
+    dates = {str(name) for name, d in domains if isinstance(d, Interval) and d.dates}
+    rows = tuple(_per_year(row) if row.name in dates else row for row in rows)
     return CoefficientTable(rows if design.intercept else rows[1:], level)
+
+
+def _per_year(row: Coefficient) -> Coefficient:
+    """Return the slope of a date per year instead of per second."""
+    scaled = {field: YEAR * getattr(row, field) for field in row._fields[1:-1]}
+    return row._replace(name=f"{row.name} (per year)", **scaled)
 
 
 def _row(

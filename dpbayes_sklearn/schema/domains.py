@@ -31,6 +31,8 @@ from dpbayes_sklearn.schema.values import (
 
 MOST_BINS = 2**16
 """Bins of one column, at most: their number is refused before tables of them are made."""
+YEAR = 31_557_600
+"""Seconds of 365.25 days: slopes of dates are shown per year."""
 # Only noise can give dates beyond this number of seconds; they are shown as this one.
 _MOST_SECONDS = 1e17
 _LEAST_SPAN = 1e-290  # The scale of a bin would overflow for a narrower interval.
