@@ -7,6 +7,12 @@ The model is :math:`x = c + \delta + 0.85\,s\,t_6` with the released mean c, its
 s. The counts of distances have noise of known variance, and real columns differ from the model by a
 few percent of the records. The posterior of :math:`(s, \delta)` is computed on a grid.
 
+**What clipping does to a slope.** A histogram cannot count the few records in a tail, but the many
+in the middle tell which of several usual shapes a column has: normal, Student's, gamma or
+log-normal. If clipping to :math:`c \pm h` takes e of a value and leaves the variance v, the slope
+on what is left is too large by :math:`h\,E|e|/v` of itself. Its mean and variance over the shapes
+follow from v and from how well each fits.
+
 1. The sums of the target and of the numbers; a record changes each by at most 2.
 2. Histograms of the distances from the released means; a record changes two counts of a column.
 3. The sums of the signs, at which they are centred.
@@ -20,12 +26,13 @@ noise is relative to what the data do, not to the width of their bounds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import gammainc, ndtr, stdtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise import Noise
@@ -54,6 +61,34 @@ _WINDOW_SIZES = 30  # A window has one of this many sizes.
 _NOT_LOCATED = 2.5  # Bounds of a column that was not located reach this many deviations.
 
 
+Shape = Callable[[FloatArray], FloatArray]
+"""A distribution function of mean 0 and variance 1."""
+
+_SHAPE_ERROR = 0.025  # A bin differs from the best shape by about this share of the records.
+_LARGEST_SQUARE = 1 / 3  # Windows reach so far that mean squares in them are at most this.
+
+
+def _gamma(k: float) -> Shape:
+    """Return the gamma distribution of shape k."""
+    return lambda z: gammainc(k, np.maximum(k + np.sqrt(k) * z, 0.0))
+
+
+def _log_normal(sd: float) -> Shape:
+    """Return the distribution of a number whose logarithm has this standard deviation."""
+    mean = np.exp(sd**2 / 2)
+    own = mean * np.sqrt(np.expm1(sd**2))
+    return lambda z: ndtr(np.log(np.maximum(mean + own * z, np.finfo(float).tiny)) / sd)
+
+
+def _student(z: FloatArray) -> FloatArray:
+    """Return Student's distribution function with 5 degrees of freedom."""
+    return np.asarray(stdtr(5.0, z * np.sqrt(5 / 3)))
+
+
+_SHAPES: tuple[Shape, ...] = (ndtr, _student, *map(_gamma, (4.0, 2.0, 1.0)), _log_normal(0.65))
+_SHAPE_WEIGHTS = np.array([0.3, 0.2, 0.125, 0.125, 0.125, 0.125])  # Their prior probabilities.
+
+
 @dataclass(frozen=True)
 class Location:
     """What is known about some columns, on the scale of their bounds; one entry for each."""
@@ -67,6 +102,7 @@ class Location:
     # (columns, len(RADII): shares of the records: the released ones averaged with the model.
     distance_shares: FloatArray
     distance_variances: FloatArray  # Their variances.
+    shapes: FloatArray  # (columns, len(_SHAPES)): probabilities of the shapes.
 
     @property
     def squares(self) -> FloatArray:
@@ -98,6 +134,21 @@ class Location:
         return np.asarray(
             np.clip((self.distance_shares * outside).sum(axis=1) + error / 2, 0.0, 1.0)
         )
+
+    def lost(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return by which part clipping makes slopes too large, and its standard deviation.
+
+        ``squares`` are the mean squares in the windows. Nothing lies beyond the bounds.
+        """
+        squares, ends = np.minimum(squares, _LARGEST_SQUARE), (1 + np.abs(self.centre)) / self.half
+        each = np.empty_like(self.shapes)
+        for k, (reaches, excess, inside) in enumerate(_clipped_shapes()):
+            reach = np.interp(-np.log(squares), -np.log(inside), reaches)
+            outside = np.interp(ends * reach, reaches, excess)
+            each[:, k] = (np.interp(reach, reaches, excess) - outside) / (reach * squares)
+        mean = (self.shapes * each).sum(axis=1)
+        variance = (self.shapes * (each - mean[:, None]) ** 2).sum(axis=1)
+        return mean, np.sqrt(variance)
 
     def narrowed(self, share: float, least: float) -> Location:
         """Return windows that leave out this share of the records, or ``least`` deviations wide.
@@ -162,9 +213,8 @@ def locate(
     delta = error[:, None] * _SHIFTS  # (columns, shifts)
     errors, which = np.unique(error, return_inverse=True)  # most columns have the same
     cells = _shares(tuple(errors.tolist()))[which]  # (columns, shifts, spreads, bins)
-    misfit = _misfit(shares[:, None, None] - cells, variance).sum(axis=-1)
-    prior = -0.5 * ((np.log(_SPREADS) - np.log(_USUAL_SPREAD)) / _LOG_SPREAD_SD) ** 2
-    log_p = prior - 0.5 * _SHIFTS[:, None] ** 2 - misfit
+    misfit = _misfit(shares[:, None, None] - cells, variance, _MODEL_ERROR).sum(axis=-1)
+    log_p = _spread_prior() - 0.5 * _SHIFTS[:, None] ** 2 - misfit
     weight = np.exp(log_p - log_p.max(axis=(1, 2), keepdims=True))
     weight /= weight.sum(axis=(1, 2), keepdims=True)
 
@@ -181,15 +231,67 @@ def locate(
     shape = np.minimum(_MODEL_ERROR, 2 * tails)
     kept = shape**2 / (shape**2 + variance)
     seen = tails + kept * (shares - tails)
-    return Location(centre, error, *moments(spread), half, seen, kept * variance)
+    shift = _SHIFTS[np.argmax(weight.sum(axis=2), axis=1)] * error
+    shapes = _shape_probabilities(shift, shares, variance)
+    return Location(centre, error, *moments(spread), half, seen, kept * variance, shapes)
 
 
-def _misfit(gap: FloatArray, variance: float) -> FloatArray:
+def _shape_probabilities(shift: FloatArray, shares: FloatArray, variance: float) -> FloatArray:
+    """Return how probable the shapes are, for means that are off by ``shift``.
+
+    If none fits, as with few different values, they are hardly told apart.
+    """
+    shifts, which = np.unique(shift, return_inverse=True)
+    cells = np.stack([_shape_shares(each) for each in shifts.tolist()])[which]
+    misfit = _misfit(shares[:, None, None] - cells, variance, _SHAPE_ERROR).sum(axis=-1)
+    misfit /= np.maximum(1.0, 2 * misfit.min(axis=(1, 2), keepdims=True) / len(RADII))
+    log_p = np.logaddexp.reduce(_spread_prior() - misfit, axis=2) + np.log(_SHAPE_WEIGHTS)
+    p = np.exp(log_p - log_p.max(axis=1, keepdims=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def _spread_prior() -> FloatArray:
+    """Return the log density of the prior of spreads, up to a constant."""
+    return np.asarray(-0.5 * ((np.log(_SPREADS) - np.log(_USUAL_SPREAD)) / _LOG_SPREAD_SD) ** 2)
+
+
+@lru_cache
+def _shape_shares(shift: float) -> FloatArray:
+    """Return the shares of all bins of distance, for every shape and spread."""
+    outer, inner = ((ends - shift) / _SPREADS[:, None] for ends in (RADII, -RADII))
+    return np.stack([_bins(shape(outer) - shape(inner)) for shape in _SHAPES])
+
+
+def _bins(within: FloatArray) -> FloatArray:
+    """Return the shares of bins by those within their outer ends."""
+    within[..., 0] = 1.0  # what lies farther out was clipped to the bounds
+    inner = np.concatenate([within[..., 1:], np.zeros((*within.shape[:-1], 1))], axis=-1)
+    return np.asarray(within - inner)
+
+
+@lru_cache
+def _clipped_shapes() -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+    """Return for every shape reaches r, the mean excess over r, and the mean square within over r².
+
+    With P the probability to be farther out than u, they are the integrals of P beyond r and of
+    2uP up to r.
+    """
+    ends = np.append(0.0, np.geomspace(1e-2, 1e3, 2000))
+    middle, step, reaches = (ends[1:] + ends[:-1]) / 2, np.diff(ends), ends[1:]
+    found = []
+    for shape in _SHAPES:
+        part = (1 - shape(middle) + shape(-middle)) * step
+        within = np.cumsum(2 * middle * part) / reaches**2
+        found.append((reaches, part.sum() - np.cumsum(part), within))
+    return found
+
+
+def _misfit(gap: FloatArray, variance: float, model_error: float) -> FloatArray:
     """Return minus the log density of a gap: normal near 0, as heavy as Laplace noise far out.
 
     d² (sqrt(1 + (x/d)²) - 1)/v, where d makes the slope 1/b for large x, b the scale of the noise.
     """
-    v = variance + _MODEL_ERROR**2
+    v = variance + model_error**2
     d = v / np.sqrt(variance / 2 + 1e-12)
     return np.asarray(d**2 * (np.sqrt(1 + (gap / d) ** 2) - 1) / v)
 
@@ -203,9 +305,7 @@ def _shares(errors: tuple[float, ...]) -> FloatArray:
     scale = _STUDENT_SCALE * _SPREADS[:, None]
     shift = (np.array(errors)[:, None] * _SHIFTS)[..., None, None]
     within = stdtr(_STUDENT, (RADII - shift) / scale) - stdtr(_STUDENT, (-RADII - shift) / scale)
-    within[..., 0] = 1.0  # what lies farther out was clipped to the bounds
-    inner = np.concatenate([within[..., 1:], np.zeros((*within.shape[:-1], 1))], axis=-1)
-    return np.asarray(within - inner)
+    return _bins(within)
 
 
 _ENOUGH_RECORDS = 100_000  # More records than this over epsilon say nothing new about a location.

@@ -228,6 +228,9 @@ def two_stages(
     """
     n, columns = statistics.n, len(statistics.design.features)
     records = n * float(shares.per_record)
+    if shares.gaussian:
+        square = columns * gaussian_records(shares.total, n, shares.unit)
+        records = _TWO_STAGES / _GAUSSIAN_TWO_STAGES * math.sqrt(square)
     reach = widening(records, max(_TWO_STAGES_WIDER_FROM, _WIDER_FROM_EACH * columns))
     places = located(statistics, shares, noise, reach)
     if places.numbers is not None:

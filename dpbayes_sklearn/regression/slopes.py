@@ -25,8 +25,8 @@ identifies the coefficient, and the interval is unbounded.
 residuals weighted by :math:`x_j^2`, over their plain mean (the diagonal of White's sandwich), if it
 was released, else a public factor.
 
-**Clipping.** What clipping to the windows hides of a slope is corrected for by half, and counted as
-an error; so are columns that are clipped themselves.
+**Clipping.** What the scaling of records and the clipping of columns are expected to change of a
+slope is corrected for, and what they may change beside it is counted as an error.
 """
 
 from __future__ import annotations
@@ -57,14 +57,16 @@ _LEAST_CORRELATION_EIGENVALUE = 1e-3  # Eigenvalues of correlations are raised t
 # Prior of log(variance) around the released spread: mean and standard deviation, added to its
 # error. Windows cut the tails, so that the variance inside is smaller.
 _WITHIN, _LOOSE = -0.2, 0.3
-_UNEVEN = 1.3  # Variance of the sampling error over that of even residuals, if it is not released.
+_UNEVEN = 1.25  # Variance of the sampling error over that of even residuals, if it is not released.
 # Prior of this factor where it is released: its deviation from 1, and its range.
-_UNEVEN_SD, _UNEVEN_ENDS = 0.5, (0.25, 9.0)
+_UNEVEN_SD, _UNEVEN_ENDS = 0.7, (0.25, 9.0)
 # If a share p of the records, r standard deviations of the target away, is scaled, a slope loses
-# this part of rp, with this standard deviation.
-_TAKEN, _TAKEN_SD = 0.3, 0.33
+# this part of rp times the square of its factor D², with this standard deviation.
+_TAKEN, _TAKEN_SD = 0.3, 0.5
+# Of what clipping a column adds to its slope, this part is seen: records in a tail are scaled, too.
+_SEEN, _SEEN_SD = 0.67, 0.4
 _LEAST_SIZE = 1e-200  # A row that depends on no coefficient has at least this variance.
-_COLUMN = 0.8  # Clipping a column may change a slope by this part of rp.
+_COLUMN = 0.8  # Clipping to windows of one common scale may change a slope by this part of rp.
 _OUTSIDE = 0.8  # Clipped targets may be this many standard deviations outside of their windows.
 
 
@@ -196,7 +198,7 @@ def slopes(
     inner, _ = divided(c @ weighted + (basis.T * precisions) @ basis, np.eye(len(c)))
     h, shrinkage = basis @ inner @ weighted.T, basis @ inner @ (basis.T * precisions)  # H, 1 - HC
     noisy = h @ basis.T @ noise_of_residual(known, error, w, np.zeros_like(error)) @ basis @ h.T
-    bias, (taken, hidden) = shrinkage @ (known.baseline + w), _clipping(known, w, own)
+    bias, (taken, hidden) = shrinkage @ (known.baseline + w), _clipping(known, w, own, uneven)
     mean, sampling = known.with_constant(w + taken, h @ sampled @ h.T, found.rest / known.n)
     _, privacy = known.with_constant(
         w, noisy + np.outer(bias, bias) + np.diag(hidden), known.noise_of_constant(w, noisy)
@@ -246,26 +248,31 @@ def _covariances(known: Centred) -> tuple[FloatArray, FloatArray, FloatArray]:
     return c, eigenvalues_at_least(_LEAST_CORRELATION_EIGENVALUE, reduced / size) * size, error
 
 
-def _clipping(known: Centred, w: FloatArray, own: FloatArray) -> tuple[FloatArray, FloatArray]:
-    r"""Return what scaling of records takes of the slopes w, and the variance that clipping hides.
+def _clipping(
+    known: Centred, w: FloatArray, own: FloatArray, uneven: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return what is added to the slopes w for clipping, and the variance that is left of it.
 
-    .. math:: (0.33\, w r_t p_t)^2 + (0.8\, w' r_x p_x)^2 + (0.8\, q\sqrt T/s)^2
+    .. math:: 0.3\,wD^4r_tp_t - 0.67\,w'\ell, \qquad
+              (0.5\,wD^4r_tp_t)^2 + w'^2(v_\ell + (0.4\,\ell)^2) + (0.8\,q\sqrt T/s)^2
 
-    A share p of the values of the target, or of a column, is clipped r standard deviations away,
-    where the window ends, or nearer, where records are scaled because of their target; the q lie
-    outside of the window. With a first stage, w is the change to it, w' the whole. In windows of
-    one common scale it is only known that a column's p is at most :math:`E x^2 = 1/r_x^2`, and at
-    most a quarter.
+    A share p of the targets is clipped r standard deviations away, where the window ends, or
+    nearer, where records are scaled because of their target; the q lie outside of the window. With
+    a first stage, w is the change to it, w' the whole. Clipping makes the slope of a column larger
+    by the part :math:`\ell`, of variance :math:`v_\ell` (``location``). In windows of one common
+    scale it is only known that a column's p is at most :math:`E x^2 = 1/r_x^2`, and at most a
+    quarter, so :math:`v_\ell` is :math:`(0.8\,r_xp)^2`.
     """
     if known.places is None:
         return np.zeros_like(w), np.zeros_like(w)
-    target, end, p_x = known.places.target, known.places.target_end, np.zeros(len(w))
+    target, end, numbers = known.places.target, known.places.target_end, known.design.numbers
+    lost, error = np.zeros((2, len(w)))
     if known.numbers is not None:
-        p_x[known.design.numbers] = known.numbers.beyond()
+        lost[numbers], error[numbers] = known.numbers.lost(own[numbers])
     elif known.places.common < 1:
-        p_x = np.where(known.design.numbers, np.minimum(own, COMMON_OUTSIDE), 0.0)
+        error = _COLUMN * np.where(numbers, np.minimum(own, COMMON_OUTSIDE), 0.0) / np.sqrt(own)
     scaled, outside = (float(target.beyond(part)[0]) for part in (end, 1.0))
-    taken = w * scaled * end / np.sqrt(known.total)
-    columns = (_COLUMN * (known.baseline + w) * p_x) ** 2 / own
-    hidden = (_TAKEN_SD * taken) ** 2 + columns + (_OUTSIDE * outside) ** 2 * known.total / own
-    return _TAKEN * taken, np.asarray(hidden)
+    taken, whole = w * uneven**2 * scaled * end / np.sqrt(known.total), known.baseline + w
+    hidden = (_TAKEN_SD * taken) ** 2 + whole**2 * (error**2 + (_SEEN_SD * lost) ** 2)
+    hidden += (_OUTSIDE * outside) ** 2 * known.total / own
+    return _TAKEN * taken - _SEEN * whole * lost, np.asarray(hidden)

@@ -38,6 +38,33 @@ def test_the_spread_is_found(spread, draw):
     assert found.beyond(0.6)[0] == pytest.approx(within, abs=0.05)
 
 
+DRAWS = {
+    "normal": lambda rng: rng.normal(size=200_000),
+    "exponential": lambda rng: rng.exponential(size=200_000) - 1,
+    "log-normal": lambda rng: np.exp(0.65 * rng.normal(size=200_000)) - np.exp(0.21125),
+}
+
+
+@pytest.mark.parametrize("noise", [1e-4, 0.01])
+@pytest.mark.parametrize("draw", DRAWS)
+def test_what_clipping_adds_to_a_slope_is_known_by_the_shape(draw, noise):
+    x = 0.05 * DRAWS[draw](np.random.default_rng(0))
+    found = read(x, 0.0, noise=noise, reach=3.5)
+    inside = np.clip(x, -found.half[0], found.half[0])
+    mean, sd = found.lost(np.array([np.var(inside) / found.half[0] ** 2]))
+    truth = np.cov(x - inside, inside)[0, 1] / np.var(inside)
+    assert abs(mean[0] - truth) < 2 * sd[0] + 1e-3
+    assert (truth < 0.01) == (draw == "normal") == (mean[0] < 0.01)
+
+
+def test_nothing_is_lost_at_the_bounds_and_values_of_few_kinds_leave_the_shape_open():
+    rng = np.random.default_rng(0)
+    whole = read(rng.uniform(-1, 1, 10_000), 0.0, reach=50.0)
+    assert whole.lost(np.array([1 / 3]))[0][0] == 0
+    few = read(0.1 * (rng.poisson(3, 50_000) - 3), 0.0)
+    assert few.shapes.max() < 0.5 < read(0.1 * rng.normal(size=50_000), 0.0).shapes.max()
+
+
 def test_noise_leaves_the_spread_open_and_the_window_wide():
     x = 0.05 * np.random.default_rng(0).normal(size=50_000)
     sharp, blunt = read(x, 0.0, noise=0.01), read(x, 0.0, noise=0.5)
