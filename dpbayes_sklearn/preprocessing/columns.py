@@ -82,7 +82,7 @@ def too_few(n: int, budget: Budget, n_columns: int, needed: float = NEEDED) -> s
         f"{n} records with epsilon = {at_least(budget.epsilon)} for {n_columns} "
         f"column{'s' * (n_columns > 1)} are {few}. "
         f"Declare what is known about the columns, learn fewer of them, or set epsilon to at "
-        f"least {wanted:.2g}."
+        f"least {float(f'{wanted:.2g}'):g}."
     )
 
 
