@@ -19,7 +19,7 @@ from dpbayes_sklearn.privacy.budget import PrivacyUnit
 pytestmark = pytest.mark.filterwarnings("ignore::dpbayes_sklearn.PrivacyLeakWarning")
 
 INDEXES_COLUMNS = "takes columns or single features of X, which is one column"
-COUNTS_FEATURES = "asks for n_features_in_, which one column without a name does not have"
+COUNTS_FEATURES = "asks for the number of columns of a matrix"
 MISSING_IS_A_VALUE = "asks for an error on NaN, which here counts as a category: no value may raise"
 OTHER_WORDS = "asks for scikit-learn's words about matrices; one column has its own error"
 OTHER_VALUES = "passes numbers that are no categories, which are refused without spending"
