@@ -132,6 +132,17 @@ def test_a_page_of_the_guide_opens_with_code_that_runs(page):
     assert {"python", "pycon", "sh"} & {block.language for block in blocks_of(opening)}
 
 
+def rows_of_tables(text: str) -> list[int]:
+    """Return how many rows each table of a page has, without its head."""
+    return [len(table.splitlines()) - 2 for table in re.findall(r"(?:^\|.*\n)+", text, re.M)]
+
+
+def test_tables_of_the_guide_have_at_most_ten_rows():
+    assert rows_of_tables("| a |\n|---|\n| 1 |\n| 2 |\n\n| b |\n|---|\n| 3 |\n") == [2, 1]
+    rows = {page.stem: max(rows_of_tables(page.read_text("utf-8")), default=0) for page in GUIDE}
+    assert {name: n for name, n in rows.items() if n > 10} == {}
+
+
 def test_the_sidebar_lists_every_page_of_the_guide_once():
     page = (ROOT / "docs/index.md").read_text("utf-8")
     listed = re.findall(r"^user_guide/(\w+)$", page, re.M)
