@@ -514,8 +514,8 @@ class BayesianLinearRegression(
         if isinstance(self.posterior_, CoefficientDraws):
             return (
                 "No intervals: single coefficients are not identified, because there are too few "
-                "records for so many columns. Use at least 600/epsilon records for each column, "
-                "and 400/epsilon for each coefficient."
+                "records for so many columns. Use at least 600/epsilon records for each column; "
+                "columns of many categories need more."
             )
         return ""
 

@@ -54,6 +54,7 @@ from dpbayes_sklearn.regression.release import (
     NoisyMoments,
     Products,
     Stages,
+    by_levels,
     gaussian_stages,
     noisy_moments,
     regression_posterior,
@@ -314,10 +315,12 @@ def _(mechanism: Auto, prior: GaussianPrior, facts: Facts, budget: Budget) -> Mo
     """Take what is better by public facts.
 
     A mode with Gaussian noise, of many columns, is better than one with pure noise, and than
-    moments if there are few records for each column.
+    moments if there are few records for each column, or many levels.
     """
     public = prior, facts, budget
-    best = less_noise(_laplace(Laplace(), *public), lambda: _gaussian(Gaussian(), *public))
+    best = pure = _laplace(Laplace(), *public)
+    if pure.stages is not Stages.MODE or by_levels(prior.design) == 1:
+        best = less_noise(pure, lambda: _gaussian(Gaussian(), *public))
     records = facts.n * float(best.shares.per_record)
     few = records < _GAUSSIAN_MODE_BELOW * len(prior.design.features)
     if (few or best.stages is Stages.MODE) and prior.inference == "noise_aware":

@@ -63,7 +63,6 @@ _MOST_RESIDUALS = 40_000  # More residuals than this over epsilon say nothing ne
 _RESIDUALS_AT = 3.5  # Residuals are clipped at this many standard deviations.
 # Records times epsilon per column from which a mode is released, and from which moments follow.
 _LEAST_MODE, _TWO_STAGES = 20, 600
-_TWO_STAGES_EACH = 400  # The latter for each coefficient: columns of many levels need more.
 _LEAST_MODE_IN_ALL, _FEW_COLUMNS = 80, 20  # So many in all are enough for so few columns.
 # Records over the deviation of Gaussian noise of sensitivity 1, over the root of the columns.
 _GAUSSIAN_TWO_STAGES = 120
@@ -159,9 +158,9 @@ def stages(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Stages:
     """Return what is released, by public facts: n times epsilon, and over the number of columns.
 
     With less than 20 for each column there is nothing but the mean of the target to learn, which a
-    mode of at most 20 columns also does better from 80 in all on. Below 600 for each column, or 400
-    for each coefficient, predictions by a mode are better, and moments beside it would hardly tell
-    a coefficient from its noise. A mode needs a constant, and a search that is sure to end.
+    mode of at most 20 columns also does better from 80 in all on. Below 600 for each column, or more
+    if they have many levels, predictions by a mode are better, and moments beside it would hardly
+    tell a coefficient from its noise. A mode needs a constant, and a search that is sure to end.
     """
     design, features = statistics.design, max(1, len(statistics.design.features))
     records = statistics.n * Fraction(budget.unit.equivalent(budget.epsilon))
@@ -171,10 +170,19 @@ def stages(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Stages:
         return Stages.MOMENTS
     with suppress(ValueError):  # if there is no exact noise for a part of epsilon
         check_mode(statistics, Fraction(budget.epsilon) / 16, budget)
-        free = design.width - len(np.unique(design.column[design.levels]))
-        enough = records >= max(_TWO_STAGES * features, _TWO_STAGES_EACH * free)
+        enough = records >= _TWO_STAGES * features * by_levels(design)
         return Stages.BOTH if enough else Stages.MODE
     return Stages.MOMENTS
+
+
+def by_levels(design: Design) -> float:
+    r"""Return how many times more records two stages need: :math:`p^{3/2}/10d`, at least one.
+
+    The noise of a product of d columns is in proportion to d, and p coefficients have p errors of
+    products each, which add up to :math:`\sqrt p` times one of them.
+    """
+    free = design.width - len(np.unique(design.column[design.levels]))
+    return max(1.0, free**1.5 / (10 * max(1, len(design.features))))
 
 
 def gaussian_stages(design: Design, n: int, shares: Shares, inference: str) -> Stages:

@@ -133,3 +133,13 @@ def test_a_window_whose_tails_the_noise_hides_stays_as_it_was():
     x = 0.05 * np.random.default_rng(0).normal(size=50_000)
     wide = read(x, 0.0, noise=0.05, reach=6.0)
     assert wide.narrowed(0.001, 2.5).half[0] == wide.half[0]
+
+
+@pytest.mark.parametrize("part", [0.3, 0.6])
+def test_values_beside_a_frequent_one_are_in_the_window(part):
+    """The frequent one alone would fit a model with a far smaller spread."""
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(50_000) < part, 0.0, 0.25 * rng.normal(size=50_000))
+    found = read(x, 0.0)
+    assert np.mean(np.abs(x) > found.half[0]) < 0.11
+    assert np.exp(found.log_spread[0]) > 0.3 * x.std()

@@ -12,6 +12,7 @@ from dpbayes_sklearn.noise.law import representable_scale
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.moments import location_block
+from dpbayes_sklearn.regression.release import by_levels
 from dpbayes_sklearn.regression.step_noise import Shares
 from dpbayes_sklearn.schema import Categories, Interval
 
@@ -94,3 +95,10 @@ def test_the_first_stage_of_many_columns_has_more():
         Fraction(2, 3),
         Fraction(2, 3),
     ]
+
+
+def test_many_levels_need_more_records_for_two_stages():
+    few = Design((Categories([*"abc"]),) * 5)
+    many = Design((Categories(range(16)),) * 5)
+    assert by_levels(few) == 1
+    assert by_levels(many) == pytest.approx(75**1.5 / 50)
