@@ -158,9 +158,10 @@ def stages(statistics: Moments, prior: GaussianPrior, budget: Budget) -> Stages:
     """Return what is released, by public facts: n times epsilon, and over the number of columns.
 
     With less than 20 for each column there is nothing but the mean of the target to learn, which a
-    mode of at most 20 columns also does better from 80 in all on. Below 600 for each column, or more
-    if they have many levels, predictions by a mode are better, and moments beside it would hardly
-    tell a coefficient from its noise. A mode needs a constant, and a search that is sure to end.
+    mode of at most 20 columns also does better from 80 in all on. Below 600 for each column, or
+    more if they have many levels, predictions by a mode are better, and moments beside it would
+    hardly tell a coefficient from its noise. A mode needs a constant, and a search that is sure
+    to end.
     """
     design, features = statistics.design, max(1, len(statistics.design.features))
     records = statistics.n * Fraction(budget.unit.equivalent(budget.epsilon))
@@ -182,7 +183,7 @@ def by_levels(design: Design) -> float:
     products each, which add up to :math:`\sqrt p` times one of them.
     """
     free = design.width - len(np.unique(design.column[design.levels]))
-    return max(1.0, free**1.5 / (10 * max(1, len(design.features))))
+    return max(1.0, float(free) ** 1.5 / (10 * max(1, len(design.features))))
 
 
 def gaussian_stages(design: Design, n: int, shares: Shares, inference: str) -> Stages:
