@@ -227,7 +227,8 @@ NAN = float("nan")
 
 def worlds() -> list[Neighbourhood]:
     """Return all worlds in which nothing is forced."""
-    regressions = [*_regressions(), *_many_columns(), *_common(), *_signs(), *_logistic()]
+    regressions = [*_regressions(), *_many_columns(), *_common(), *_correlated()]
+    regressions += [*_signs(), *_logistic()]
     return [*_counts(), *_deep(), *regressions, *_categories(), *_means(), *_preparation()]
 
 
@@ -378,6 +379,19 @@ def _common() -> Iterator[Neighbourhood]:
         rows = 0.1 * rng.normal(size=(n * unit.max_records, len(names) + 1))
         name = f"common scale, {mechanism}, {unit.label}"
         yield Neighbourhood(name, model, frame(rows.tolist(), names), own, unit, 0.98)
+
+
+def _correlated() -> Iterator[Neighbourhood]:
+    """Yield regressions over two numbers that are nearly the same: one is less the other's part."""
+    rng, ends = np.random.default_rng(6), (1.0, -1.0)
+    own = tuple(product(ends, ends, ends))
+    schema = dp.Schema(dict.fromkeys("ab", dp.Interval(-1, 1)), dp.Interval(-1, 1))
+    for (mechanism, delta), unit in product((("laplace", 0.0), ("gaussian", 1e-6)), UNITS):
+        model = dp.BayesianLinearRegression(delta=delta, mechanism=mechanism, schema=schema)
+        a, b, noise = 0.3 * rng.normal(size=(3, 2400 * unit.max_records))
+        rows = np.column_stack([a, a + 0.2 * b, a - b + noise]).clip(-1, 1).tolist()
+        name = f"correlated, {mechanism}, {unit.label}"
+        yield Neighbourhood(name, model, frame(rows, "ab"), own, unit, 0.75)
 
 
 def _signs() -> Iterator[Neighbourhood]:

@@ -66,14 +66,19 @@ class ReplacedRecord:
     epsilon: Fraction
     prior: GaussianPrior
     two_stages: bool = False
+    opposite: bool = False  # Whether half of the others are the opposite, so that columns vary.
 
     def __str__(self) -> str:
+        correlated = ", correlated columns" if self.opposite else ""
         stages = f" in two stages, {self.others} others" if self.two_stages else ""
-        return self.mechanism.name() + stages
+        return self.mechanism.name() + stages + correlated
 
     def worst_steps(self) -> list[Worst]:
         """Return every noise step at the pair of neighbours whose laws lose most there."""
         among = [self.domain.records.index(self.other)] * self.others
+        if self.opposite:
+            opposite = tuple(-value for value in self.other)
+            among[::2] = [self.domain.records.index(opposite)] * len(among[::2])
         sides: list[list[StepLaw]] = []
         past: Recording | None = None
         for record in range(len(self.domain.records)):
@@ -130,8 +135,9 @@ def _cases() -> Iterator[ReplacedRecord]:
     numbers = MomentUniverse(Design((Interval(-1, 1), Interval(-1, 1))), levels=3)
     middle, prior = (0.0, 0.0, 0.0), GaussianPrior(numbers.design, inference="noise_aware")
     yield ReplacedRecord(Fourier(), numbers, middle, 390, Fraction(5), prior)
-    for others in (390, 650):  # 650 are enough for weighted residuals, too
-        yield ReplacedRecord(Laplace(), numbers, middle, others, Fraction(5), prior, True)
+    yield ReplacedRecord(Laplace(), numbers, middle, 390, Fraction(5), prior, True)
+    same = (1.0, 1.0, 0.0)  # 650 are enough for weighted residuals, too
+    yield ReplacedRecord(Laplace(), numbers, same, 650, Fraction(5), prior, True, opposite=True)
     # A draw loses its whole share where residuals reach 1 + BR with BR = 1. Others at one end keep
     # most draws there, and the few at the other end tell most; so there are two of them.
     slope = MomentUniverse(Design((Interval(-1, 1),), intercept=False), levels=3)

@@ -104,6 +104,75 @@ class Windows:
         back[0, 1:] = -self.centres / self.halves
         return back
 
+    @property
+    def plain(self) -> Windows:
+        """Return the windows of the columns themselves."""
+        return self
+
+    def from_bounds(self, slopes: FloatArray) -> FloatArray:
+        """Return slopes on the scale of the bounds in units of the windows."""
+        return slopes * self.halves
+
+    def to_plain(self, coefficients: FloatArray) -> FloatArray:
+        """Return (constant, coefficients) of the columns themselves."""
+        return coefficients
+
+    def decorrelate(self, x: FloatArray, grid: int | None) -> None:
+        """Leave coordinates, in steps of a grid, as they are."""
+
+
+@dataclass(frozen=True)
+class DecorrelatedWindows(Windows):
+    r"""The same, but some numbers are taken less what others predict of them: :math:`z = Ax`.
+
+    Entries of z are rounded to the grid and clipped to [-1, 1]: the z of a record depends on
+    that record only, and has the range of x.
+    """
+
+    axes: FloatArray  # (width, width): the A, of coordinates in their windows.
+
+    @property
+    def plain(self) -> Windows:
+        """Return the windows of the columns themselves."""
+        return Windows(self.centres, self.halves)
+
+    def to_bounds(self) -> FloatArray:
+        """Return the linear map of (constant, coefficients) to coordinates on their bounds."""
+        back = self.plain.to_bounds()
+        back[:, 1:] = back[:, 1:] @ self._steps.T
+        return back
+
+    def from_bounds(self, slopes: FloatArray) -> FloatArray:
+        """Return slopes on the scale of the bounds in units of the windows."""
+        return np.asarray(np.linalg.solve(self._steps.T, slopes * self.halves))
+
+    def to_plain(self, coefficients: FloatArray) -> FloatArray:
+        """Return (constant, coefficients) of the columns themselves."""
+        return np.append(coefficients[0], self._steps.T @ coefficients[1:])
+
+    def precisions(self, each: FloatArray) -> FloatArray:
+        """Return the precision matrix of the coefficients of z, given those of x."""
+        return (self._steps * each) @ self._steps.T
+
+    def decorrelate(self, x: FloatArray, grid: int | None) -> None:
+        """Replace x by z in place; both are integers of at most ``grid`` steps.
+
+        The entries of A are so round that sums of products are exact, whatever their order.
+        """
+        assert grid is not None
+        which = np.flatnonzero((self._steps != np.eye(len(self.axes))).any(axis=1))
+        x[:, which] = np.clip(np.rint(x @ self._steps[which].T), -grid, grid)
+
+    @cached_property
+    def _steps(self) -> FloatArray:
+        """The A in whole steps of 2**-18, with sums of rows of at most 2**20."""
+        most = _LARGEST_AXIS / max(1, len(self.axes))
+        return np.rint(np.clip(self.axes, -most, most) * _AXES_STEPS) / _AXES_STEPS
+
+
+# With coordinates of at most 2**15 steps, products sum up to multiples of 2**-18 below 2**35.
+_AXES_STEPS, _LARGEST_AXIS = 2.0**18, 2.0**20
+
 
 _CHUNK_CELLS = 1 << 18  # A chunk of this many cells stays in the cache and keeps a thread busy.
 # A frame takes long to hand out a column, however short, so this many rows are read at once.

@@ -254,7 +254,7 @@ def centred(
     told = None
     if first is not None:
         half = released.window.half
-        baseline = first.coefficients[1:] * windows.halves / half
+        baseline = windows.from_bounds(first.coefficients[1:]) / half
         explainable = max(first.variance / half**2, total)
     if first is not None and first.products is not None:
         # what is beyond the limit is missing in proportion to a coordinate's deviation
@@ -343,6 +343,7 @@ def solve(
     noise: float | None,
     heavy: FloatArray | None = None,
     alone: tuple[FloatArray, FloatArray] | None = None,
+    coupled: FloatArray | None = None,
 ) -> Solution:
     """Return the belief about the coefficients, for covariances c with errors ``error``.
 
@@ -360,6 +361,8 @@ def solve(
         Precisions of a second prior, Student's with four degrees of freedom, found by EM.
     alone : pair of arrays of shape (width,), optional
         Mean and variance of the coefficients by a first stage alone (`Centred.by_first`).
+    coupled : array of shape (width, width), optional
+        Entries of the prior's precision matrix off its diagonal.
     """
     basis, total, identity = known.contrasts.basis, known.total, np.eye(len(c))
     g = known.cross[known.contrasts.kept]
@@ -378,8 +381,12 @@ def solve(
     for _ in range(_MOST_ROUNDS):
         v = basis.T @ noise_of_residual(known, error, w, spread) @ basis + rest / known.n * c
         inverse_c, _ = divided(v, c)
-        inner, _ = divided(c @ inverse_c + (basis.T * (prior + certain)) @ basis, identity)
+        precision = c @ inverse_c + (basis.T * (prior + certain)) @ basis
         towards_prior = certain * centre - prior * known.baseline
+        if coupled is not None:
+            precision += basis.T @ coupled @ basis
+            towards_prior = towards_prior - coupled @ known.baseline
+        inner, _ = divided(precision, identity)
         contrast = inner @ (inverse_c.T @ g + basis.T @ towards_prior)
         spread, new = basis @ inner @ basis.T, basis @ contrast
         if heavy is not None:

@@ -16,6 +16,8 @@ follow from v and from how well each fits.
 1. The sums of the target and of the numbers; a record changes each by at most 2.
 2. Histograms of the distances from the released means; a record changes two counts of a column.
 3. The sums of the signs, at which they are centred.
+4. Before two stages, products of numbers, and histograms of those that others predict, less what
+   they do.
 
 If numbers are too many for the first two, one histogram takes their place: of the distance of each
 record's farthest number from the middle of its bounds. All numbers then have the same window.
@@ -30,19 +32,28 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammainc, ndtr, stdtr
+from scipy.special import gammainc, ndtr, ndtri, stdtr
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import FloatArray, IntArray, Positions
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.regression import step_noise
-from dpbayes_sklearn.regression.design import Design, Reach, Window, Windows
+from dpbayes_sklearn.regression.design import (
+    WHOLE_WINDOW,
+    DecorrelatedWindows,
+    Design,
+    Reach,
+    Window,
+    Windows,
+)
 from dpbayes_sklearn.regression.moments import (
     Block,
     Moments,
     distance_block,
     location_block,
+    pairs_block,
     target_block,
 )
 from dpbayes_sklearn.regression.record_sums import RADII, Baseline
@@ -151,6 +162,13 @@ class Location:
         variance = (self.shapes * (each - mean[:, None]) ** 2).sum(axis=1)
         return mean, np.sqrt(variance)
 
+    def replaced(self, which: Positions, by: Location) -> Location:
+        """Return the columns with some of them replaced."""
+        merged = {name: values.copy() for name, values in vars(self).items()}
+        for name, values in vars(by).items():
+            merged[name][which] = values
+        return Location(**merged)
+
     def narrowed(self, share: float, least: float) -> Location:
         """Return windows that leave out this share of the records, or ``least`` deviations wide.
 
@@ -163,6 +181,14 @@ class Location:
         return replace(self, half=parts[np.argmax(enough, axis=0)] * self.half)
 
 
+class Decorrelated(NamedTuple):
+    """Where the numbers themselves lie, and what was made of them (`DecorrelatedWindows`)."""
+
+    numbers: Location
+    axes: FloatArray
+    which: Positions  # Coordinates that are less what others predict of them.
+
+
 @dataclass(frozen=True)
 class Located:
     """Public locations: of the target, and of numbers and signs if there was a budget for them."""
@@ -173,6 +199,8 @@ class Located:
     # Part of the target's window beyond which records of otherwise usual size are scaled.
     target_end: float = 1.0
     common: float = 1.0  # Half of the width of the windows of numbers that were not located.
+    # If numbers are taken less what others predict of them, where they lie themselves.
+    decorrelated: Decorrelated | None = None
 
     @property
     def window(self) -> Window:
@@ -194,13 +222,41 @@ class Located:
         """Return where the coordinates are clipped, and what they are centred at."""
         windows = Windows.whole(design.width)
         windows.halves[design.numbers] = self.common
-        if self.numbers is not None:
-            windows.centres[design.numbers] = self.numbers.centre
-            windows.halves[design.numbers] = self.numbers.half
+        at = self.numbers if self.decorrelated is None else self.decorrelated.numbers
+        if at is not None:
+            windows.centres[design.numbers] = at.centre
+            windows.halves[design.numbers] = at.half
         if self.signs is not None:
             windows.centres[design.signs] = self.signs
             windows.halves[design.signs] = 1 + np.abs(self.signs)
-        return windows
+        if self.decorrelated is None:
+            return windows
+        return DecorrelatedWindows(windows.centres, windows.halves, self.decorrelated.axes)
+
+    def rests_outside(self, design: Design) -> FloatArray:
+        """Return the shares of the records with a rest outside of its window, and 0 for columns.
+
+        A rest is what others do not predict of a number.
+        """
+        outside = np.zeros(design.width)
+        if self.numbers is not None and self.decorrelated is not None:
+            outside[design.numbers] = self.numbers.beyond()
+            outside[np.setdiff1d(np.arange(design.width), self.decorrelated.which)] = 0.0
+        return outside
+
+    def lost_of_rests(self, design: Design, own: FloatArray) -> FloatArray:
+        """Return by which part clipping of columns may change the slopes of rests; 0 for columns.
+
+        ``own`` are mean squares. What is taken of a column is missing in the rests that it is part
+        of, and is larger there, in units of their windows.
+        """
+        found = np.zeros(design.width)
+        if self.decorrelated is not None:
+            at, axes, which = self.decorrelated
+            excess = np.zeros(design.width)
+            excess[design.numbers] = at.lost(at.squares)[0] * at.squares
+            found[which] = (np.abs(axes[which]) @ excess) / own[which]
+        return found
 
 
 def locate(
@@ -335,6 +391,14 @@ _SKEWED = 0.01
 _TARGET_MEAN, _NUMBER_MEAN = Fraction(3, 5), Fraction(2, 5)
 COMMON_OUTSIDE = 0.25
 """Share of the records, at most, with a number outside of windows of one common scale."""
+# Correlations are those of numbers clipped at this many standard deviations, whose mean square is
+# at least so large there.
+_PAIRS_AT, _LEAST_SQUARE = 1.0, 0.2
+# A smaller correlation, or one of fewer errors, is left as it is.
+_LEAST_CORRELATION, _SURE_ERRORS = 0.5, 4.0
+_REST_WINDOW = 2.0  # Windows of columns whose rests are taken are wider by this factor.
+_FEW_BEYOND = 0.05  # A smaller share of the records beyond a distance tells no spread.
+_LEAST_EIGENVALUE = 0.02  # Smaller eigenvalues of correlations are taken for noise.
 _FARTHEST_SIGN = 0.95  # A sign is centred at most this far from 0.
 
 
@@ -414,6 +478,109 @@ def located_residuals(
     return baseline, at
 
 
+def decorrelated(
+    statistics: Moments,
+    places: Located,
+    shares: Shares,
+    noise: Noise,
+    reach: float,
+    narrowed: Callable[[Location], Location],
+) -> tuple[Located, Shares]:
+    r"""Release rough correlations of numbers; take those that others predict less what they do.
+
+    Noise in the sums of products is relative to the windows. If two columns are nearly the same,
+    the data tell their coefficients apart by a difference that is far smaller than the windows,
+    and than the noise. So :math:`z_j = x_j - \sum_{i<j} b_{ji} x_i` takes the place of
+    :math:`x_j`, in a window of its own.
+
+    *Privacy*: a record adds to every product of two clipped numbers a number in [-1, 1], and to one
+    bin of every histogram; b and the windows follow from what was released. The z of a record is a
+    function of that record, clipped to [-1, 1]: all later sums have the sensitivities that they
+    have with x. Without correlations the share of the histograms is left for what follows.
+    """
+    at, design = places.numbers, statistics.design
+    if at is None or not shares.pairs:
+        return places, shares
+    grid, asked = shares.grid(design, statistics.n), _sampled(statistics, shares, noise)
+    noisy, block = NoisyLocation(asked.n, grid, shares, noise), pairs_block(design)
+    near = replace(at, half=np.minimum(_PAIRS_AT * np.exp(at.log_spread), at.half))
+    windows = replace(places, numbers=near).windows(design)
+    sums = asked.gram(grid, WHOLE_WINDOW, windows)[block.rows, block.columns]
+    b = predictors(*_correlations(near, *noisy.mean_products(sums, block, shares.pairs)))
+    which = np.flatnonzero(b.any(axis=1))
+    if not len(which):
+        return places, shares
+    wide = np.minimum(_REST_WINDOW * at.half, 1 + np.abs(at.centre))  # rests have their own
+    at = replace(at, half=np.where(b.any(axis=1), wide, at.half))
+    spread = np.exp(at.log_spread) / at.half
+    b *= spread[:, None] / spread
+    axes, numbers = np.eye(design.width), np.flatnonzero(design.numbers)
+    axes[np.ix_(numbers, numbers)] -= b
+    share = shares.of_places(statistics.n, len(which))
+    rests = numbers[which]
+    unscaled = replace(places, decorrelated=Decorrelated(at, axes, rests)).windows(design)
+    counts = asked.window_counts(unscaled, rests, grid)
+    seen, variance = noisy.distance_shares(counts, len(which), share)
+    error = np.sqrt((np.eye(len(b)) + b**2) @ (at.error / at.half) ** 2)[which]
+    rest = narrowed(_located_rest(error, seen, variance, _NUMBER_REACH * reach))
+    axes[rests] /= rest.half[:, None]
+    made = Decorrelated(at, axes, rests)
+    found = replace(places, numbers=at.replaced(which, rest), decorrelated=made)
+    return found, shares._replace(model=shares.model - share)
+
+
+def _correlations(
+    at: Location, products: FloatArray, variance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return correlations of numbers in narrow windows, and the standard deviations of noise."""
+    inner = np.append(RADII[1:], 0.0)
+    square = np.minimum((RADII**2 + inner**2) / 2 / at.half[:, None] ** 2, 1.0)
+    squares = np.maximum((at.distance_shares * square).sum(axis=1), _LEAST_SQUARE)
+    found, error = np.eye(len(squares)), np.zeros((len(squares),) * 2)
+    i, j = np.triu_indices(len(squares), 1)
+    size = np.sqrt(squares[i] * squares[j])
+    found[i, j] = found[j, i] = np.clip(products / size, -1.0, 1.0)
+    error[i, j] = error[j, i] = np.sqrt(variance) / size
+    return found, error
+
+
+def _located_rest(error: FloatArray, shares: FloatArray, variance: float, reach: float) -> Location:
+    """Return where numbers lie that others predict, less what they do.
+
+    Where columns have a value in common many rests are nearly the same, and the model takes their
+    spread for that of all. So none is below the spread of a normal column with as many records, two
+    errors less and at most half of all, beyond some distance.
+    """
+    at = locate(np.zeros(len(error)), error, shares, variance, reach)
+    beyond = np.cumsum(shares, axis=1)[:, :-1]
+    beyond = np.minimum(beyond - 2 * np.sqrt(variance * np.arange(1, len(RADII))), 0.5)
+    known = beyond > _FEW_BEYOND
+    least = np.where(known, RADII[1:] / -ndtri(np.where(known, beyond, 0.5) / 2), 0.0).max(axis=1)
+    spread = np.maximum(np.exp(at.log_spread), least)
+    half = np.maximum(at.half, np.minimum(reach * spread, 1.0))
+    return replace(at, log_spread=np.log(spread), half=half)
+
+
+def predictors(correlations: FloatArray, error: FloatArray) -> FloatArray:
+    """Return slopes of every standardised column on those before it that it is correlated with.
+
+    Correlations below one half, or below four standard deviations of their noise, count as 0.
+
+    >>> predictors(np.array([[1, 0.9, 0.1], [0.9, 1, 0.1], [0.1, 0.1, 1]]), np.zeros((3, 3)))[1]
+    array([0.9, 0. , 0. ])
+    """
+    found = np.zeros_like(correlations)
+    sure = np.abs(correlations) > np.maximum(_LEAST_CORRELATION, _SURE_ERRORS * error)
+    kept = np.where(sure, correlations, 0.0)
+    for j in range(1, len(found)):
+        use = np.flatnonzero(kept[j, :j])
+        own, ridge = kept[np.ix_(use, use)], _SURE_ERRORS * error[np.ix_(use, use)]
+        values, axes = np.linalg.eigh(own)  # small eigenvalues are noise
+        least = max(ridge.max(initial=0.0), _LEAST_EIGENVALUE)
+        found[j, use] = (axes / np.maximum(values, least)) @ (axes.T @ kept[j, use])
+    return found
+
+
 def _sampled(statistics: Moments, shares: Shares, noise: Noise) -> Moments:
     """Return the same questions, about a random sample if there are more records than needed."""
     n = statistics.n
@@ -447,6 +614,13 @@ class NoisyLocation:
         sums = counts.ravel() * self._grid**2
         noisy, variance = self._noisy(sums, distance_block(columns, len(RADII)), share)
         return noisy.reshape(counts.shape) / self._rows, float(variance.max()) / self._rows**2
+
+    def mean_products(
+        self, sums: IntArray, block: Block, share: Fraction
+    ) -> tuple[FloatArray, FloatArray]:
+        """Release means of products, and return them and the variances of their noise."""
+        noisy, variance = self._noisy(sums, block, share)
+        return noisy / self._rows, variance / self._rows**2
 
     def _noisy(
         self, sums: IntArray, block: Block, share: Fraction

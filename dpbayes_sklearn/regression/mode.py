@@ -529,6 +529,8 @@ class PerturbedStage(NamedTuple):
     units: Units  # Those of the mode: signs are neither centred nor scaled.
     baseline: Baseline  # The mode in windows in which signs are.
     n: int
+    # Variance, in the target's window, of what the mode misses of rests outside of their windows.
+    clipped: float
 
     def told(self, residuals: Location, within: Window) -> FirstStage:
         """Return what the mode tells about the moments of its residuals.
@@ -547,7 +549,7 @@ class PerturbedStage(NamedTuple):
             self.baseline.on_bounds,
             self.units.variance * window.half**2,
             ridge * self.mode.coefficients / (self.n * unit),
-            missing**2 / unit**2,
+            (missing**2 + self.clipped) / unit**2,
             plan.noise / (self.n * unit) ** 2,
         )
 
@@ -558,8 +560,11 @@ def first_stage(
     """Release the perturbed mode in the windows of target and numbers."""
     design, windows = statistics.design, places.windows(statistics.design)
     signs = windows.of_signs(design)
-    plain = Windows(windows.centres - signs.centres, windows.halves / signs.halves)
+    centres, halves = windows.centres - signs.centres, windows.halves / signs.halves
+    plain = replace(windows, centres=centres, halves=halves)
     units = Units.of(design, places, plain)
     mode = released_mode(statistics, prior, units, epsilon, noise)
     moved = np.linalg.solve(windows.to_bounds(), plain.to_bounds()) @ mode.coefficients
-    return PerturbedStage(mode, units, Baseline(moved, places.window, windows), statistics.n)
+    baseline = Baseline.of(moved, places.window, windows)
+    clipped = float(np.square(mode.coefficients[1:] * places.rests_outside(design)).sum())
+    return PerturbedStage(mode, units, baseline, statistics.n, clipped)

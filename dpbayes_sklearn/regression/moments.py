@@ -174,6 +174,19 @@ def location_block(which: npt.NDArray[np.bool_]) -> Block:
     return Block(np.zeros(len(x), np.intp), x, Fraction(2 * len(x)), np.full(len(x), 2), len(x))
 
 
+def pairs_block(design: Design) -> Block:
+    r"""Return the products of two different numbers: r of them change by :math:`r^2/2` at most.
+
+    The change is convex in every number of either record, so it is largest where all are -1 or 1.
+    There a product changes, by 2, if just one of its two factors does. If k factors change these
+    are :math:`k(r - k)` products.
+    """
+    x = 1 + np.flatnonzero(design.numbers)
+    rows, columns = (x[each] for each in np.triu_indices(len(x), 1))
+    l1 = Fraction(2 * (len(x) // 2) * ((len(x) + 1) // 2))
+    return Block(rows, columns, l1, np.full(len(rows), 2), len(rows))
+
+
 def target_block() -> Block:
     """Return the sum of the target, of sensitivity 2."""
     return Block.of(Fraction(2), np.array([2]))
@@ -393,6 +406,13 @@ class Moments:
         """Count the distances of the farthest number of every record; see `record_sums`."""
         ask = partial(record_sums.largest_counts, design=self.design, scale=self.scale)
         counts: IntArray = self._total(ask)
+        return counts
+
+    def window_counts(self, windows: Windows, which: Positions, grid: int) -> IntArray:
+        """Count the distances from 0 of some coordinates in their windows."""
+        self._check_grid(grid)
+        ask = partial(record_sums.window_counts, design=self.design, windows=windows)
+        counts: IntArray = self._total(partial(ask, which=which, grid=grid))
         return counts
 
     def residual_sum(self, baseline: Baseline, grid: int) -> IntArray:

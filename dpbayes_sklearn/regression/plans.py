@@ -47,7 +47,7 @@ from dpbayes_sklearn.regression.gram import (
 )
 from dpbayes_sklearn.regression.location import Located
 from dpbayes_sklearn.regression.mode import check_mode, shares_of
-from dpbayes_sklearn.regression.moments import Block, Moments, whole_block
+from dpbayes_sklearn.regression.moments import Block, Moments, pairs_block, whole_block
 from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.regression.record_sums import RADII
 from dpbayes_sklearn.regression.release import (
@@ -124,9 +124,9 @@ class SharedPlan(MomentsPlan):
             return super().steps
         names = ("place of the target", "places of columns", "means of two-valued columns",
                  "mean of the target", "products of columns and target", "residuals",
-                 "residuals weighted by columns")  # fmt: skip
-        unit = self.cost.unit
-        parts = zip(names, (*self.shares[:6], self.shares.uneven), strict=True)
+                 "residuals weighted by columns", "correlations of columns")  # fmt: skip
+        unit, shares = self.cost.unit, self.shares
+        parts = zip(names, (*shares[:6], shares.uneven, shares.pairs), strict=True)
         return tuple(Step(what, Budget(own, unit=unit)) for what, own in parts if own)
 
 
@@ -284,14 +284,22 @@ def _laplace(
 ) -> NoisyProducts:
     shares = laplace_shares(prior, facts.n, budget)
     shares.grid(prior.design, facts.n)  # refuses noise that cannot be drawn
+    how = stages(structure_of(prior, facts, budget.unit), prior, budget)
     return NoisyProducts(
         cost=budget.without_delta,
         mechanism=mechanism.name(),
         prior=prior,
         facts=facts,
-        shares=shares,
-        stages=stages(structure_of(prior, facts, budget.unit), prior, budget),
+        shares=_with_pairs(shares, prior.design, facts.n, how),
+        stages=how,
     )
+
+
+def _with_pairs(shares: Shares, design: Design, n: int, how: Stages) -> Shares:
+    """Return shares with one for the correlations of numbers, if there are two stages."""
+    if how is not Stages.BOTH or not design.intercept:
+        return shares
+    return shares.with_pairs(n, pairs_block(design).l1_sensitivity)
 
 
 @moments_plan.register
@@ -300,13 +308,14 @@ def _gaussian(
 ) -> NoisyProducts:
     shares = gaussian_shares(prior, facts.n, budget)
     cost = budget._replace(rho=shares.total)
+    how = gaussian_stages(prior.design, facts.n, shares, prior.inference)
     return NoisyProducts(
         cost=cost,
         mechanism=mechanism.name(),
         prior=prior,
         facts=facts,
-        shares=shares,
-        stages=gaussian_stages(prior.design, facts.n, shares, prior.inference),
+        shares=_with_pairs(shares, prior.design, facts.n, how),
+        stages=how,
     )
 
 
@@ -409,7 +418,7 @@ def gaussian_shares(prior: GaussianPrior, n: int, budget: Budget) -> Shares:
     per_record = Fraction(zcdp_rho(epsilon, delta)) / budget.unit.max_records**2
     grid = gaussian_grid(design, n, per_record)
     size = design.width + 2
-    numbers = size * (size + len(RADII) + 5)  # at most so many, in two stages
+    numbers = size * (3 * size // 2 + 2 * len(RADII) + 5)  # at most so many, in two stages
     return Shares.of_rho(
         composed_rho(epsilon, delta, numbers, grid**2 // NARROWEST),
         budget,

@@ -44,7 +44,7 @@ from dpbayes_sklearn._presenting import ToArviz
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.encoder import PerColumn, long_rows
 from dpbayes_sklearn.data.records import Table, blas_for, quiet_numpy
-from dpbayes_sklearn.regression.design import Design, Scale, Window, Windows
+from dpbayes_sklearn.regression.design import DecorrelatedWindows, Design, Scale, Window, Windows
 from dpbayes_sklearn.regression.equations import (
     Belief,
     Centred,
@@ -73,17 +73,18 @@ _LEAST_CORRELATION, _MOST_CORRELATION = 0.05, 0.5
 _RAISED_SDS = np.arange(0, 4.25, 0.25)  # Variances may be raised by these many standard deviations.
 
 
-def predictive_belief(known: Centred, precisions: FloatArray, noise: float | None) -> Belief:
+def predictive_belief(
+    known: Centred, precisions: FloatArray, noise: float | None, coupled: FloatArray | None = None
+) -> Belief:
     """Return the belief about (constant, coefficients) that predicts best.
 
-    ``precisions`` are those of the prior, in the windows; the residual variance is learned if None.
+    ``precisions`` are those of the prior, in the windows, and ``coupled`` the entries of their
+    matrix off the diagonal; the residual variance is learned if None.
     """
     s, c, error = _predictive_covariances(known)
     alone = known.by_first(s**2)
-    found = [
-        solve(known, c, error, precisions, noise, s * s.sum() / (share * known.explainable), alone)
-        for share in _EXPLAINED_SHARES
-    ]
+    heavy = [s * s.sum() / (share * known.explainable) for share in _EXPLAINED_SHARES]
+    found = [solve(known, c, error, precisions, noise, each, alone, coupled) for each in heavy]
     log_weight = np.array([one.evidence for one in found]) + np.log(_SHARE_WEIGHTS)
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
@@ -178,8 +179,22 @@ class GaussianPrior:
 
     def precisions(self, window: Window, windows: Windows) -> FloatArray:
         """Return the prior precisions of (constant, coefficients) in units of the windows."""
+        each = self._precisions(window, windows)
+        if isinstance(windows, DecorrelatedWindows):
+            each = np.diag(windows.precisions(each))
+        return np.concatenate([[0.0], each])
+
+    def coupled(self, window: Window, windows: Windows) -> FloatArray | None:
+        """Return the entries of the precision matrix off its diagonal, if there are any."""
+        if not isinstance(windows, DecorrelatedWindows):
+            return None
+        matrix = windows.precisions(self._precisions(window, windows))
+        np.fill_diagonal(matrix, 0.0)
+        return matrix
+
+    def _precisions(self, window: Window, windows: Windows) -> FloatArray:
         each = self.precision * np.where(self.design.signs, 2.0, 1.0)
-        return np.concatenate([[0.0], each * (window.half / windows.halves) ** 2])
+        return np.asarray(each * (window.half / windows.halves) ** 2)
 
     def update(
         self,
@@ -203,7 +218,8 @@ class GaussianPrior:
             return replace(found, slopes=replace(found.slopes, n=released.n, explained=explained))
         with blas_for(self.design.width):
             known = centred(released, places, first)
-            predicting = predictive_belief(known, precisions[1:], noise)
+            coupled = self.coupled(window, windows)
+            predicting = predictive_belief(known, precisions[1:], noise, coupled)
         start = np.zeros(self.design.width + 1) if first is None else first.coefficients
         found = GaussianPosterior.of(predicting, window, windows, self.design).shifted(start)
         gram = np.diag(released.gram)[1:-1] - released.increment
@@ -252,7 +268,7 @@ class GaussianPosterior(ToArviz):
         mean, spread = back @ belief.mean, back @ belief.covariance @ back.T
         mean[0] += window.centre
         noise = belief.noise * window.half**2
-        return cls(mean, spread, noise, Slopes.of(mean, spread, design), windows)
+        return cls(mean, spread, noise, Slopes.of(mean, spread, design), windows.plain)
 
     def scaled(self, factor: float) -> Self:
         """Return the belief with all variances times ``factor``."""

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import FloatArray, IntArray, Positions
 from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Window, Windows
 from dpbayes_sklearn.schema.values import as_numbers
@@ -151,6 +151,11 @@ class Baseline(NamedTuple):
     window: Window  # Of the target.
     windows: Windows  # Of the coordinates.
 
+    @classmethod
+    def of(cls, coefficients: FloatArray, window: Window, windows: Windows) -> Baseline:
+        """Return the model of the columns themselves: nothing but they are clipped."""
+        return cls(windows.to_plain(coefficients), window, windows.plain)
+
     @property
     def half(self) -> float:
         """The unit of residuals: the width of the target's window, on the scale of its bounds."""
@@ -206,6 +211,17 @@ def largest_counts(shard: Shard, design: Design, scale: Scale) -> IntArray:
     for x, _ in _scaled(shard, design, scale, levels=False):
         largest = np.abs(x[:, is_number]).max(axis=1, keepdims=True, initial=0.0)
         total += count_distances(largest, np.zeros(1))
+    return total
+
+
+def window_counts(
+    shard: Shard, design: Design, windows: Windows, which: Positions, grid: int
+) -> IntArray:
+    """Count for some coordinates in their windows how many lie at each distance from 0."""
+    total = np.zeros((len(which), len(RADII)), np.int64)
+    for _, x in design.chunks(shard.table, grid, windows):
+        windows.decorrelate(x, grid)
+        total += count_distances(x[:, which] / grid, np.zeros(len(which)))
     return total
 
 
@@ -315,11 +331,13 @@ def weighted_residuals(
     Each product is in [0, 1], too.
     """
     total = np.zeros(design.width + 1, np.int64)
-    centres, halves = model.windows.centres, model.windows.halves
+    plain = model.windows.plain
     for x, share in _residual_shares(shard, design, scale, model, grid):
-        x -= grid * centres  # in place: fresh memory costs more than all the rest
+        x -= grid * plain.centres  # in place: fresh memory costs more than all the rest
+        x /= plain.halves
+        if model.windows is not plain:
+            model.windows.decorrelate(np.rint(np.clip(x, -grid, grid, out=x), out=x), grid)
         np.abs(x, out=x)
-        x /= halves
         np.minimum(x, grid, out=x)
         x *= share[:, None]
         total[0] += _sum_of_squares(np.rint(grid * share[:, None]), grid)[0]
@@ -393,6 +411,8 @@ def coordinates(
         edge[:, 1] = t[rows.start - first : rows.stop - first]
         if baseline is not None and grid:
             edge[:, 1] = np.rint(grid * window.map(baseline.residuals(x, edge[:, 1], grid)))
+        if windows is not None:  # residuals are those of the columns themselves
+            windows.decorrelate(x, grid)
         yield x, edge
 
 

@@ -24,7 +24,13 @@ from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Window, Windows
 from dpbayes_sklearn.regression.equations import FirstStage, centred
 from dpbayes_sklearn.regression.gram import GaussianGram, GramMatrix
-from dpbayes_sklearn.regression.location import Located, Location, located, located_residuals
+from dpbayes_sklearn.regression.location import (
+    Located,
+    Location,
+    decorrelated,
+    located,
+    located_residuals,
+)
 from dpbayes_sklearn.regression.mode import (
     CoefficientDraws,
     PerturbedStage,
@@ -217,8 +223,13 @@ def moments_stage(
     window, windows = places.window, noisy.windows
     with blas_for(statistics.design.width):
         known = centred(noisy.released(window), at)
-        belief = predictive_belief(known, prior.precisions(window, windows)[1:], None)
-    return MomentsStage(Baseline(belief.mean, window, windows), known.total * window.half**2)
+        precisions, coupled = prior.precisions(window, windows)[1:], prior.coupled(window, windows)
+        belief = predictive_belief(known, precisions, None, coupled)
+    return MomentsStage(Baseline.of(belief.mean, window, windows), known.total * window.half**2)
+
+
+def _narrowed(numbers: Location) -> Location:
+    return numbers.narrowed(_VALUES_OUTSIDE, _LEAST_REACH)
 
 
 def two_stages(
@@ -243,7 +254,8 @@ def two_stages(
     reach = widening(records, max(_TWO_STAGES_WIDER_FROM, _WIDER_FROM_EACH * columns))
     places = located(statistics, shares, noise, reach)
     if places.numbers is not None:
-        places = replace(places, numbers=places.numbers.narrowed(_VALUES_OUTSIDE, _LEAST_REACH))
+        places = replace(places, numbers=_narrowed(places.numbers))
+    places, shares = decorrelated(statistics, places, shares, noise, reach, _narrowed)
     stage: PerturbedStage | MomentsStage
     if shares.gaussian:
         stage = moments_stage(statistics, prior, shares, products, places, noise)
@@ -259,7 +271,7 @@ def two_stages(
     within = places.window
     half = baseline.half * within.half
     released = noisy.released(Window(-half, half, 0.0))
-    asked = uneven(statistics, shares, noise)
+    asked = uneven(statistics, shares, noise, places.windows(statistics.design))
     found = prior.update(released, places, stage.told(residuals, within), asked)
     if shares.mean:
         half = within.half * places.target_end  # records beyond it are scaled
@@ -321,7 +333,7 @@ def scaled_by_residuals(
 
 
 def uneven(
-    statistics: Moments, shares: Shares, noise: Noise
+    statistics: Moments, shares: Shares, noise: Noise, windows: Windows | None = None
 ) -> Callable[[GaussianPosterior], Weighted] | None:
     """Return what releases weighted residuals of a model, if they have a share of the budget.
 
@@ -336,7 +348,10 @@ def uneven(
         every = max(1, -(-n // weighted_rows(n, len(block))))
         asked = statistics.about(drawn_sample(n, every, statistics.unit, noise))
         plain = Predictive(
-            model.coefficients[:, None], model.noise_variance, _RESIDUALS_AT, model.windows
+            model.coefficients[:, None],
+            model.noise_variance,
+            _RESIDUALS_AT,
+            model.windows if windows is None else windows,
         )
         sums = asked.weighted_residuals(plain, grid)
         return Weighted(*step_noise.add_noise(sums, shares.step(block), grid, shares.uneven, noise))

@@ -261,7 +261,8 @@ def _clipping(
     a first stage, w is the change to it, w' the whole. Clipping makes the slope of a column larger
     by the part :math:`\ell`, of variance :math:`v_\ell` (``location``). In windows of one common
     scale it is only known that a column's p is at most :math:`E x^2 = 1/r_x^2`, and at most a
-    quarter, so :math:`v_\ell` is :math:`(0.8\,r_xp)^2`.
+    quarter, so :math:`v_\ell` is :math:`(0.8\,r_xp)^2`. Where a column is taken less what others
+    predict of it, its :math:`\ell` is about w only, since the first stage is one of columns.
     """
     if known.places is None:
         return np.zeros_like(w), np.zeros_like(w)
@@ -273,6 +274,10 @@ def _clipping(
         error = _COLUMN * np.where(numbers, np.minimum(own, COMMON_OUTSIDE), 0.0) / np.sqrt(own)
     scaled, outside = (float(target.beyond(part)[0]) for part in (end, 1.0))
     taken, whole = w * uneven**2 * scaled * end / np.sqrt(known.total), known.baseline + w
-    hidden = (_TAKEN_SD * taken) ** 2 + whole**2 * (error**2 + (_SEEN_SD * lost) ** 2)
-    hidden += (_OUTSIDE * outside) ** 2 * known.total / own
+    hidden = (_TAKEN_SD * taken) ** 2 + (_OUTSIDE * outside) ** 2 * known.total / own
+    hidden += (whole * known.places.lost_of_rests(known.design, own)) ** 2
+    if known.places.decorrelated is not None:
+        which = known.places.decorrelated.which
+        whole[which] = w[which]
+    hidden += whole**2 * (error**2 + (_SEEN_SD * lost) ** 2)
     return _TAKEN * taken - _SEEN * whole * lost, np.asarray(hidden)

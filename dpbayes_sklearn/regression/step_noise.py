@@ -28,6 +28,9 @@ _RESIDUAL_RECORDS = 50  # Residuals get what this many records are worth.
 _WEIGHTED_RECORDS = 50  # Each sum of weighted residuals gets what this many are worth.
 _LEAST_WEIGHTED_RECORDS = 1000  # With fewer for each such sum its noise exceeds its error.
 _MOST_WEIGHTED_CELLS = 2**23  # At most this many records times sums are asked for.
+# Correlations get what this many records are worth, times their sensitivity, if that is at most one
+# part in so many.
+_PAIR_RECORDS, _LEAST_PAIRS = 40, 20
 # Mean and spread of residuals get at least this part of the model's share.
 _SPREAD = Fraction(1, 16)
 
@@ -39,6 +42,7 @@ _GAUSSIAN_LEAST = 250
 _GAUSSIAN_COMMON, _GAUSSIAN_LEAST_COMMON = 100, 400
 _GAUSSIAN_SIGN, _GAUSSIAN_LEAST_SIGN = 13, 60
 _GAUSSIAN_WEIGHTED, _GAUSSIAN_LEAST_WEIGHTED = 170, 600
+_GAUSSIAN_PAIR = 55
 
 
 class _TwoStages(NamedTuple):
@@ -79,6 +83,7 @@ class Shares(NamedTuple):
     # Like the first six, for squared residuals weighted by the squares of the coordinates.
     uneven: Fraction = Fraction(0)
     common: bool = False  # Whether ``columns`` is for one scale that all numbers have in common.
+    pairs: Fraction = Fraction(0)  # Likewise, for the correlations of numbers.
 
     @property
     def per_record(self) -> Fraction:
@@ -88,7 +93,7 @@ class Shares(NamedTuple):
     @property
     def total(self) -> Fraction:
         """Return all parts together: epsilon, or rho."""
-        return sum(self[:6], self.spread + self.first + self.uneven)
+        return sum(self[:6], self.spread + self.first + self.uneven + self.pairs)
 
     def step(self, block: Block) -> ReleaseStep:
         """Return sums as they are released: with pure or with Gaussian noise."""
@@ -114,6 +119,28 @@ class Shares(NamedTuple):
         least = _within(needs.spread / records, 100, 8) * self.total
         spread = min(max(rest * _SPREAD, least), rest / 2)
         return self._replace(mean=tail, model=rest - spread, spread=spread, first=first)
+
+    def with_pairs(self, n: int, sensitivity: Fraction) -> Shares:
+        """Return shares with one for products of two numbers, taken from the model's.
+
+        Together the products have this L1 sensitivity; without it, or if rough correlations need
+        more than a twentieth, there is none. The numbers must have been located.
+        """
+        records, needed = n * self.per_record, _PAIR_RECORDS * sensitivity
+        if self.gaussian:
+            records = gaussian_records(self.total, n, self.unit)
+            needed = _GAUSSIAN_PAIR**2 * sensitivity
+        if not 0 < _LEAST_PAIRS * needed <= records or not self.columns or self.common:
+            return self
+        pairs = _within(needed / records, 200, _LEAST_PAIRS) * self.total
+        return self._replace(model=self.model - pairs, pairs=pairs)
+
+    def of_places(self, n: int, columns: int) -> Fraction:
+        """Return the part that it takes to tell how far so many columns vary."""
+        if self.gaussian:
+            records = gaussian_records(self.total, n, self.unit)
+            return self.total * _within(_GAUSSIAN_COLUMN**2 * columns / records, 200, 10)
+        return self.total * _within(_COLUMN_RECORDS * columns / (n * self.per_record), 200, 10)
 
     def grid(self, design: Design, n: int) -> int:
         """Return the finest grid on which all noise is exact."""

@@ -120,7 +120,7 @@ def test_half_the_noise_of_any_step_of_a_regression_is_seen(
     assert len(worst) >= 3  # the target, the model, the residuals
     reached_all = case.reached(worst)
     assert min(reached_all) > 0  # every step tells something about a record
-    assert sum(reached < 0.1 for reached in reached_all) <= (3 if case.two_stages else 1)
+    assert sum(reached < 0.1 for reached in reached_all) <= (4 if case.two_stages else 1)
     for (one, other, known), share, reached in zip(worst, shares, reached_all, strict=True):
         if known is None or reached < 0.2 or _has_matrix_noise(one):
             continue  # they take longer, so `make audit` does; the test below has a small matrix

@@ -15,6 +15,7 @@ from dpbayes_sklearn.regression.moments import (
     distance_block,
     first_block,
     location_block,
+    pairs_block,
     second_block,
     target_block,
     whole_block,
@@ -32,6 +33,7 @@ BLOCKS = {
     "whole": whole_block,
     "numbers": lambda design: location_block(design.numbers),
     "signs": lambda design: location_block(design.signs),
+    "pairs": pairs_block,
 }
 
 

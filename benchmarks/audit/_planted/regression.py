@@ -223,6 +223,21 @@ FAULTS.rows(PARTS, {
         at("regression.record_sums.largest_counts", times(2), "common scale, laplace, record"),
     "The common scale of the columns is free":
         at(f"{SHARES}.of_rho", _with_share_of("columns"), "common scale, gaussian, record"),
+    "Correlations of columns are free":
+        at(f"{SHARES}.with_pairs", _with_share_of("pairs"), "correlated, laplace, record"),
+    "Only one of two numbers is thought to change in a replaced record":
+        at("regression.location.pairs_block",
+           changed(l1_sensitivity=half, entry_sensitivities=lambda each: each // 2),
+           "correlated, laplace, record"),
+    "How far a number varies that another predicts is free":
+        at("regression.release.decorrelated", lambda real, data, places, shares, *rest: (
+               real(data, places, shares, *rest)[0], shares
+           ), "correlated, laplace, record"),
+    "What others do not predict of a number is not clipped":
+        at("regression.design.DecorrelatedWindows.decorrelate",
+           lambda real, self, x, grid: real(self, x, 4 * grid), "correlated, laplace, record"),
+    "A record counts twice in the histogram of a number that another predicts":
+        at("regression.record_sums.window_counts", times(2), "correlated, laplace, record"),
     "Residuals count up to twice their bound":
         at("regression.moments.Moments.squared_residuals",
            lambda real, *args: (4 * real(*args)[0], real(*args)[1]), LAPLACE),
