@@ -53,7 +53,7 @@ def figure_style(gallery_conf, fname):
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "strict_gallery.JourneysFirst",
     "reset_modules": ("matplotlib", figure_style, "strict_gallery.strict"),
     "reset_modules_order": "both",
     "abort_on_example_error": True,

@@ -30,7 +30,8 @@ print(planning.report(model, n=len(table)))
 model.fit(table[items], table["child"])
 asked = {"scoring": ["accuracy", "roc_auc"], "epsilon": 1.0}
 found = private_score(model, more[items], more["child"], **asked)
-(here / "card.html").write_text(model.card("html", evaluation=found, title="Baskets with a child"))
+card = model.card("html", evaluation=found, title="Baskets with a child")
+_ = (here / "card.html").write_text(card)
 
 # %%
 print(found)

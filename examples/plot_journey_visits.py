@@ -34,21 +34,17 @@ here = visits()
 # The schema comes from the form that the hospital uses, not from the records. An age of 999 counts
 # as 95, a ward that is not listed as "other", and rows without an outcome are left out.
 table, later = (pd.read_csv(here / f, parse_dates=[2]) for f in ("visits.csv", "later.csv"))
-columns = {
-    "age": Interval(18, 95, bins=6),
-    "admitted": Interval(date(2023, 1, 1), date(2025, 1, 1), bins=4),
-    "ward": Categories(["bone", "heart", "lung", "other"], unseen="other"),
-}
+ward = Categories(["bone", "heart", "lung", "other"], unseen="other")
+admitted = Interval(date(2023, 1, 1), date(2025, 1, 1), bins=4)
+columns = {"age": Interval(18, 95, bins=6), "admitted": admitted, "ward": ward}
 schema = Schema(columns, target=Categories(["no", "yes"]))
 unit = PrivacyUnit("person", max_records=2, neighbours="add_remove")
 ledger = BudgetAccountant(epsilon=2.0, path=here / "visits.sqlite")
 model = BayesianNaiveBayes(1.0, schema=schema, privacy_unit=unit, accountant=ledger)
 model.fit(table, target="back", groups="patient")
-asked = ["accuracy", "roc_auc", "calibration_curve"]
-found = private_score(
-    model, later, later["back"], scoring=asked, epsilon=1, groups=later["patient"]
-)
-(here / "card.html").write_text(model.card("html", evaluation=found, title="Who comes back"))
+asked = {"scoring": ["accuracy", "roc_auc", "calibration_curve"], "groups": later["patient"]}
+found = private_score(model, later, later["back"], epsilon=1.0, **asked)
+_ = (here / "card.html").write_text(model.card("html", evaluation=found, title="Who comes back"))
 
 # %%
 # The evaluation has its own guarantee; its patients are in no training row.

@@ -29,7 +29,7 @@ with ledger:
     model = BayesianLinearRegression(0.7, schema=schema).fit(table, target="wage")
     found = private_score(model, others, others["wage"], scoring=["r2", "mae"], epsilon=1.0)
 card = model.card("html", evaluation=found, title="Wages", description="Survey of 6,000 people.")
-(here / "card.html").write_text(card)
+_ = (here / "card.html").write_text(card)
 
 # %%
 # A year at school pays 1.30 in the simulation, a year of experience 0.15, the city 2.00. The

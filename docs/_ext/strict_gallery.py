@@ -8,9 +8,18 @@ from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from sphinx_gallery.sorting import ExampleTitleSortKey
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 before: dict[str, Any] = {}
+
+
+class JourneysFirst(ExampleTitleSortKey):  # type: ignore[misc]
+    """Sort examples by title, after those that lead from a file to a card."""
+
+    def __call__(self, filename: str) -> tuple[bool, Any]:
+        """Return the key of an example."""
+        return not filename.startswith("plot_journey"), super().__call__(filename)
 
 
 def strict(gallery_conf: dict[str, Any], fname: object, when: str) -> None:
