@@ -189,7 +189,7 @@ def by_levels(design: Design) -> float:
     products each, which add up to :math:`\sqrt p` times one of them.
     """
     free = design.width - len(np.unique(design.column[design.levels]))
-    return max(1.0, float(free) ** 1.5 / (10 * max(1, len(design.features))))
+    return max(1.0, math.sqrt(free) * free / (10 * max(1, len(design.features))))
 
 
 def gaussian_stages(design: Design, n: int, shares: Shares, inference: str) -> Stages:
