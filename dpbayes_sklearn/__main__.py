@@ -9,7 +9,9 @@ import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -70,10 +72,6 @@ def fit(options: Namespace) -> None:
     assert schema.target is not None
     if options.weights is not None and options.max_weight is None:
         raise FileError("--weights needs --max-weight, the most that a record may count: public.")
-    used = {*schema.columns, options.target, options.groups, options.weights}
-    unused = [name for name in file.names if name not in used]
-    if unused:
-        print(f"Columns that are not in the schema are ignored: {', '.join(unused)}.")
     kind = BayesianLinearRegression if schema.target.is_numeric else BayesianNaiveBayes
     if options.mechanism is None and not schema.target.names_unseen:
         schema = replace(schema, missing_target=True)  # nobody says whether a file has gaps
@@ -89,6 +87,9 @@ def fit(options: Namespace) -> None:
         )
         groups = _groups(options, file)
         out.write(model.fit(X, y, groups=groups, sample_weight=weights).to_json())
+    used = {*schema.columns, options.target, options.groups, options.weights}
+    if unused := [name for name in file.names if name not in used]:
+        print(f"Columns that are not in the schema were ignored: {', '.join(unused)}.")
     print(f"{model.guarantee_}\nWrote {options.out}.")
 
 
@@ -98,6 +99,8 @@ def learn(options: Namespace) -> None:
     refuse_to_overwrite(options.out, read)
     file = read_data(options.data, _form(options))
     given = options.schema
+    if options.texts and not options.delta:
+        raise FileError("--texts needs --delta, as in --delta 1e-6; or declare texts in --schema.")
     declared = {} if given is None else read_columns(given, options.target)
     kinds = {"numbers": options.numbers, "dates": options.dates, "texts": options.texts}
     frame = typed_frame(file, [*declared], kinds)
@@ -128,6 +131,11 @@ def _read(options: Namespace) -> tuple[DataFile, Schema, Any, Any]:
     others = [getattr(options, name, None) for name in ("groups", "weights")]
     schema = with_all_columns(schema, file.names, [options.target, *others])
     assert schema.target is not None
+    if options.target in schema.columns:
+        raise FileError(
+            f"{options.target!r} is the target, which {options.schema.name} has as a column, too: "
+            "it would be predicted from itself. Delete it there."
+        )
     return file, schema, _records(file, schema), file.column(options.target, schema.target)
 
 
@@ -136,6 +144,8 @@ def _groups(options: Namespace, file: DataFile) -> Any:
 
 
 def _form(options: Namespace) -> Form:
+    if options.sep == options.decimal:
+        raise FileError("--sep and --decimal must differ.")
     return Form(options.sep, options.decimal, options.encoding, options.date_format)
 
 
@@ -262,8 +272,7 @@ def budget(options: Namespace) -> None:
     """Show what was spent of a ledger and is left of it, and of its allotments; or allot."""
     accountant = _existing(options.ledger)
     if options.allot is not None:
-        name, _, epsilon = options.allot.rpartition("=")
-        accountant.allotment(name, _epsilon(epsilon))
+        accountant.allotment(*options.allot)
     ceiling = Cost(accountant.epsilon, accountant.delta)
     lines = [("all releases", accountant.total("sum"), accountant.remaining(), ceiling)]
     lines += [
@@ -340,6 +349,23 @@ def _epsilon(text: str) -> float:
     return value
 
 
+def _allotment(text: str) -> tuple[str, float]:
+    """Parse the name and the epsilon of an allotment."""
+    name, _, epsilon = text.rpartition("=")
+    if not name:
+        raise argparse.ArgumentTypeError(f"must be a name and an epsilon, NAME=E. Got {text!r}.")
+    return name, _epsilon(epsilon)
+
+
+def _date_format(text: str) -> str:
+    """Check a format of dates: a date that is written by it can be read."""
+    with suppress(ValueError):
+        day = datetime(2001, 2, 3, 4, 5, 6)
+        if datetime.strptime(day.strftime(text), text) != datetime(1900, 1, 1):
+            return text
+    raise argparse.ArgumentTypeError(f"must be like %d.%m.%Y. Got {text!r} instead.")
+
+
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"warning: {message}", file=sys.stderr)
 
@@ -367,7 +393,9 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sep", type=_one_letter, default=",", help="between cells (%(default)s)")
     parser.add_argument("--decimal", type=_one_letter, default=".", help="in numbers (%(default)s)")
     parser.add_argument("--encoding", default="utf-8-sig", help="of the file (UTF-8)")
-    parser.add_argument("--date-format", help="such as %%d.%%m.%%Y; YYYY-MM-DD by default")
+    parser.add_argument(
+        "--date-format", type=_date_format, help="such as %%d.%%m.%%Y; YYYY-MM-DD by default"
+    )
 
 
 def _one_letter(text: str) -> str:
@@ -481,7 +509,10 @@ def _add_texts(parser: argparse.ArgumentParser) -> None:
 def _add_budget(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ledger", type=Path, help="SQLite file with all releases about some people")
     parser.add_argument(
-        "--allot", metavar="NAME=E", help="give a project or person a ceiling of its own"
+        "--allot",
+        type=_allotment,
+        metavar="NAME=E",
+        help="give a project or person a ceiling of its own",
     )
     parser.set_defaults(run=budget)
 

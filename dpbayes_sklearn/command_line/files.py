@@ -142,7 +142,8 @@ def _objects(cells: Iterable[Any], n: int) -> TextColumn:
 def place_of(name: str, names: Sequence[str]) -> int:
     """Return which column has a name."""
     if name not in names:
-        raise FileError(f"There is no column {name!r} in the first line of the file.")
+        hint = " It holds one name: --sep or --encoding may be others." if len(names) == 1 else ""
+        raise FileError(f"There is no column {name!r} in the first line of the file.{hint}")
     return names.index(name)
 
 
@@ -344,14 +345,17 @@ def _domain(given: Any, name: str) -> Domain:
     filled = {field: value for field, value in given.items() if value not in (None, [])}
     if not any(set(filled) <= fields for fields in _FIELDS):
         raise FileError(f"Fill in low and high of {name!r}, or its values, but not both.")
-    if "values" in filled:
-        return Categories(**filled)
-    if not {"low", "high"} <= set(filled):
-        raise FileError(f"Fill in {_open(given, name)} from a codebook and not from the data.")
-    ends = {key: _end(filled[key], name) for key in ("low", "high")}
-    if (missing := filled.get("missing")) not in (None, "middle", "indicator"):
-        ends["missing"] = _end(missing, name)
-    return Interval(**{**filled, **ends})
+    ends: dict[str, Any] = {}
+    if "values" not in filled:
+        if not {"low", "high"} <= set(filled):
+            raise FileError(f"Fill in {_open(given, name)} from a codebook and not from the data.")
+        ends = {key: _end(filled[key], name) for key in ("low", "high")}
+        if (missing := filled.get("missing")) not in (None, "middle", "indicator"):
+            ends["missing"] = _end(missing, name)
+    try:
+        return Interval(**{**filled, **ends}) if ends else Categories(**filled)
+    except (TypeError, ValueError) as error:
+        raise FileError(f"The domain of {name!r} is none. {error}") from None
 
 
 def _open(given: dict[str, Any], name: str) -> str:

@@ -145,6 +145,8 @@ def _refuse_other_names(path: str) -> None:
         found = os.stat(path)
     except OSError:
         return
+    if os.path.isdir(path):
+        raise refusal(path, "it is a folder")
     if found.st_nlink > 1:
         raise refusal(path, "it has hard links, and charges under several names could be lost")
     if _is_mounted(path, found.st_dev, found.st_ino):
