@@ -48,9 +48,8 @@ _GAUSSIAN_PAIR = 55
 class _TwoStages(NamedTuple):
     """What the steps of two stages get."""
 
-    first: Fraction  # Part of the model's share that the first stage has, at least.
-    # The same is d/(d + this) of d columns, up to two thirds: the matrix of a second stage grows.
-    columns: int
+    first: Fraction  # Part of the model's share that the first stage has, up to five columns.
+    most: Fraction  # The same from eleven columns on: the matrix of a second stage grows.
     # spread, tail: Mean and spread of residuals, and what clipping takes of them, get what so many
     # records are worth.
     spread: int
@@ -58,8 +57,8 @@ class _TwoStages(NamedTuple):
     tail_from: int  # With fewer records the tail gets less: noise would hide it.
 
 
-_PURE = _TwoStages(Fraction(1, 3), 12, 100, 600, 9600)
-_GAUSSIAN = _TwoStages(Fraction(1, 5), 10**6, 100**2, 600**2, 1000**2)
+_PURE = _TwoStages(Fraction(1, 3), Fraction(2, 3), 100, 600, 9600)
+_GAUSSIAN = _TwoStages(Fraction(1, 5), Fraction(1, 5), 100**2, 600**2, 1000**2)
 
 
 class Shares(NamedTuple):
@@ -111,8 +110,8 @@ class Shares(NamedTuple):
         needs, records = _PURE, n * self.per_record
         if self.gaussian:
             needs, records = _GAUSSIAN, gaussian_records(self.total, n, self.unit)
-        part = min(Fraction(columns, columns + needs.columns), Fraction(2, 3))
-        first = self.model * max(part, needs.first)
+        many = Fraction(min(max(columns, 5), 11) - 5, 6)
+        first = self.model * (needs.first + many * (needs.most - needs.first))
         tail = _within(needs.tail / records, 50, 16) * min(Fraction(1), records / needs.tail_from)
         tail *= self.total * bool(self.mean)
         rest = self.model + self.mean - tail - first
