@@ -75,6 +75,15 @@ def correlated(n: int, rng: np.random.Generator) -> Data:
     return _numbers(np.column_stack([a, 0.9 * a + 0.19**0.5 * b]), [1.0, -0.5], 5, 1, 8, rng)
 
 
+def square(n: int, rng: np.random.Generator) -> Data:
+    """Make a skewed feature and its square."""
+    a = np.minimum(rng.gamma(2, 2, n), 30)
+    X = pd.DataFrame({"a": a, "a2": a**2})
+    y = 0.3 * a - 0.01 * a**2 + rng.normal(size=n)
+    schema = Schema({"a": Interval(0, 30), "a2": Interval(0, 900)}, target=Interval(-10, 10))
+    return Data(X, y, schema, {"a": 0.3, "a2": -0.01})
+
+
 def rare_level(n: int, rng: np.random.Generator) -> Data:
     """Make a category with a level of one percent."""
     g, x = rng.choice(4, n, p=[0.5, 0.3, 0.19, 0.01]), rng.normal(size=n)
@@ -212,6 +221,7 @@ FAMILIES: dict[str, Callable[[int, np.random.Generator], Data]] = {
     "columns with long tails": skewed,
 }
 
+ALL = {**FAMILIES, "a skewed feature and its square": square, **LEVELS, **TARGETS}
 
 CHOSEN_ON = (
     "wide bounds (hospital)",
@@ -232,7 +242,7 @@ def release(family: str, n: int, epsilon: float, mechanism: str, seed: int) -> F
 
     Widths are in units of the exact interval; they and z are NaN if there is no interval.
     """
-    data = {**FAMILIES, **LEVELS, **TARGETS}[family](n, np.random.default_rng([seed, n]))
+    data = ALL[family](n, np.random.default_rng([seed, n]))
     delta = DELTA if mechanism == "gaussian" else 0.0
     how = {"mechanism": mechanism, "delta": delta, "schema": data.schema, "random_state": seed}
     model = BayesianLinearRegression(epsilon, **how).fit(data.X, data.y).coefficients()
@@ -283,7 +293,7 @@ def main() -> None:
     heads = "| family | " + " | ".join(f"n = {n:,}, ε = {e:g}" for n, e in settings) + " |"
     lines: list[list[str]] = [[], []]
     seeds = range(SEEDS, SEEDS + options.repeats)
-    for family in {**FAMILIES, **LEVELS, **TARGETS}:
+    for family in ALL:
         cells = [
             Cell.of(
                 np.array(
