@@ -298,12 +298,12 @@ def locate(
 
 
 def _outermost(shares: FloatArray, variance: float) -> FloatArray:
-    """Return the distances beyond which a tenth of the records are, up to two deviations of noise.
+    """Return the distances beyond which a tenth of the records are, by five deviations of noise.
 
     A model of one kind of values is blind to those beside a frequent one, as 40 hours of work are.
     """
     beyond = np.cumsum(shares, axis=1)
-    few = beyond <= _MOST_OUTSIDE + 2 * np.sqrt(variance * np.arange(1, 1 + len(RADII)))
+    few = beyond <= _MOST_OUTSIDE + 5 * np.sqrt(variance * np.arange(1, 1 + len(RADII)))
     return np.where(few.all(axis=1), 0.0, RADII[np.argmin(few, axis=1)])
 
 
