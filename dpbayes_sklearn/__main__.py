@@ -10,7 +10,6 @@ import warnings
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -73,8 +72,6 @@ def fit(options: Namespace) -> None:
     if options.weights is not None and options.max_weight is None:
         raise FileError("--weights needs --max-weight, the most that a record may count: public.")
     kind = BayesianLinearRegression if schema.target.is_numeric else BayesianNaiveBayes
-    if options.mechanism is None and not schema.target.names_unseen:
-        schema = replace(schema, missing_target=True)  # nobody says whether a file has gaps
     with ReservedFile(options.out, room_for_model(schema)) as out:  # before anything is spent
         model: Any = kind(options.epsilon, schema=schema, accountant=_accountant(options))
         if options.mechanism is not None:

@@ -114,7 +114,9 @@ class PrivateTree(SupervisedEstimator[Schema, TreeChoice, EdgeScores, tuple[Hash
         given = self.model_epsilon
         meant = MODEL_PER_TREE * float(self.epsilon) if given is None else float(given)
         prices = TreePrices.of(prior.network, self._unit, meant)
-        return EdgeScores.of(PairTables.of_records(records, encoder, public.classes), prices)
+        return EdgeScores.of(
+            PairTables.of_records(records, encoder, public.classes, self._skips_missing), prices
+        )
 
     def _plan(self, prior: TreeChoice, facts: Facts, budget: Budget) -> ChoicePlan:
         return ChoicePlan.of(prior, budget)

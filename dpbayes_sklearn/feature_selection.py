@@ -216,7 +216,8 @@ class PrivateSelectKBest(
         schema, _ = public
         encoder, target = Encoder([*schema.columns.values()]), schema.target
         assert target is not None
-        count = partial(CountTables.of_shard, prior.network, encoder, target)
+        skips = self._skips_missing
+        count = partial(CountTables.of_shard, prior.network, encoder, target, skips)
         return ColumnScores.of(records.total(count))
 
     def _plan(self, prior: ColumnChoice, facts: Facts, budget: Budget) -> ChoicePlan:

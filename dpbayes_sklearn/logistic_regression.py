@@ -246,7 +246,7 @@ class BayesianLogisticRegression(
     def _statistics(
         self, public: Schema, prior: LogisticPrior, records: Records
     ) -> LabelledRecords:
-        return LabelledRecords(prior.blocks, public.classes, records)
+        return LabelledRecords(prior.blocks, public.classes, records, self._skips_missing)
 
     def _structure(self, public: Schema) -> tuple[Blocks, Categories]:
         return self._blocks(public), public.classes

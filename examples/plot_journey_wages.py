@@ -24,8 +24,7 @@ table, others = (pd.read_csv(here / name) for name in ("wages.csv", "others.csv"
 known = {"region": Categories(["city", "country"])}
 ledger = BudgetAccountant(epsilon=2.0, path=here / "wages.sqlite")
 with ledger:
-    wage = {"target": "wage", "missing_target": True}
-    schema = Schema.learn(table, epsilon=0.3, columns=known, bins=None, **wage)
+    schema = Schema.learn(table, epsilon=0.3, columns=known, bins=None, target="wage")
     model = BayesianLinearRegression(0.7, schema=schema).fit(table, target="wage")
     found = private_score(model, others, others["wage"], scoring=["r2", "mae"], epsilon=1.0)
 card = model.card("html", evaluation=found, title="Wages", description="Survey of 6,000 people.")

@@ -246,7 +246,7 @@ def subjects() -> Iterator[Subject]:
         (dp.BayesianLinearRegression, dp.Interval(0, 1)),
         (dp.BayesianLogisticRegression, dp.Categories([0, 1])),
     ):
-        missing = model(schema=dp.Schema(SCHEMA, target, missing_target=True))
+        missing = model(schema=dp.Schema(SCHEMA, target))
         mixed = partial(_mixed, "record", (np.nan, *TARGETS))
         yield _named(missing, "targets may be missing", mixed)
     yield from _of_preparation()

@@ -48,11 +48,10 @@ def worst_weighted_loss(unit: PrivacyUnit, missing: bool = False) -> Fraction:
 
     The fit is the production one: reading, clipping and rounding of weights, its plans and its
     exact numbers. Epsilon is 1, and a record counts twice at most; if ``missing``, once or, without
-    a target, not at all, as the schema declares.
+    a target, not at all.
     """
     options = {"temperature": 1.0, "random_state": 0, "privacy_unit": unit}
-    schema = Schema({"x": Interval(0, 1, bins=2)}, Categories([0, 1]), missing_target=True)
-    options |= {"schema": schema, "bounds": None, "classes": None} if missing else {"max_weight": 2}
+    options |= {} if missing else {"max_weight": 2}
     model = naive_bayes(mechanism=Laplace(noise="independent"), **options)
     weights = (1,) if missing else (1, 2)
     kinds = [(*cell, weight) for cell in product((0, 1), (0, 1)) for weight in weights]
@@ -64,7 +63,7 @@ def worst_weighted_loss(unit: PrivacyUnit, missing: bool = False) -> Fraction:
     for one, two, other in product(kinds, kinds, kinds):
         here = released[one, two]
         there = released[(one,) if unit.size_is_secret else (one, other)]
-        if len(here) != 2 or [law for law, _ in here] != [law for law, _ in there]:
+        if len(here) != 2 - missing or [law for law, _ in here] != [law for law, _ in there]:
             return Fraction(10**9)  # the total is not released, or the noise depends on a record
         pairs = zip(here, there, strict=True)
         worst = max(worst, sum((law.privacy_loss(a - b) for (law, a), (_, b) in pairs), Fraction()))

@@ -56,7 +56,7 @@ def _halved(real: Any, number: int, unit: PrivacyUnit, epsilon: Any, rho: Any) -
     return real(number, unit, 2 * epsilon, rho)
 
 
-RUNS = 4000
+RUNS = 8000
 UNITS = {"a record": RECORD, "a record added": ADDED, "a person": PERSON, "a person added": THERE}
 Transcript = list[tuple[Any, ...]]
 
@@ -74,20 +74,23 @@ class ScoredModel(NamedTuple):
     tight: bool = False
 
     def records(self, some: Sequence[int]) -> Any:
-        """Return records of these kinds."""
+        """Return records of these kinds; one that is no number has no target."""
         cells = np.array([self.kinds[one] for one in some], float).reshape(len(some), 2)
+        known = cells[~np.isnan(cells[:, 0])]
+        missing = len(cells) - len(known)
         if isinstance(self.task, Regression):
-            return Measured(cells[:, 0], cells[:, 1])
+            return Measured(known[:, 0], known[:, 1], missing)
         rest = self.task.n_classes - 1
-        proba = np.hstack([*[(1 - cells[:, 1:]) / rest] * rest, cells[:, 1:]])
-        return Labelled(cells[:, 0].astype(int), proba.argmax(axis=1), proba)
+        proba = np.hstack([*[(1 - known[:, 1:]) / rest] * rest, known[:, 1:]])
+        return Labelled(known[:, 0].astype(int), proba.argmax(axis=1), proba, missing)
 
 
 TWO, THREE = Classification(2, 0.01), Classification(3, 0.2)
 LINE = Regression(-1.0, 3.0, 1.5)
-LABELLED = tuple((c, p) for c in (0, 1) for p in (0.0, 0.3, 0.5, 0.9995))
-TRIPLE = tuple((c, p) for c in (0, 1, 2) for p in (0.0, 0.4, 1.0))
-MEASURED = tuple((t, p) for t in (-1.0, 0.9, 3.0) for p in (-1.0, 0.2, 3.0))
+NO_TARGET = (np.nan, 0.0)
+LABELLED = (*((c, p) for c in (0, 1) for p in (0.0, 0.3, 0.5, 0.9995)), NO_TARGET)
+TRIPLE = (*((c, p) for c in (0, 1, 2) for p in (0.0, 0.4, 1.0)), NO_TARGET)
+MEASURED = (*((t, p) for t in (-1.0, 0.9, 3.0) for p in (-1.0, 0.2, 3.0)), NO_TARGET)
 WORLDS = (
     ScoredModel("accuracy", TWO, LABELLED, ("accuracy",), True),
     ScoredModel("balanced accuracy", THREE, TRIPLE, ("balanced_accuracy",), True),

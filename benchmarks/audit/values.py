@@ -138,12 +138,15 @@ def _bad_values() -> Iterator[str]:
 
 
 def _missing_values() -> Iterator[str]:
-    """Check that a missing number counts as the middle of its bounds and changes nobody else."""
-    X, y = np.array([[0.0], [0.5], [1.0]]), np.array([1.0, 0.5, 0.0])
+    """Check that a missing number counts as the middle of its bounds and changes nobody else.
+
+    A record whose target is missing changes nothing at all.
+    """
+    X, y = np.array([[0.0], [0.5], [1.0], [0.7]]), np.array([1.0, 0.5, 0.0, np.nan])
     model, exact = line(), []
-    for middle in (0.5, np.nan):
-        X[1], y[1] = middle, middle
-        moments = model._read(X, y).statistics
+    for middle, there in ((0.5, slice(3)), (np.nan, slice(4))):
+        X[1] = middle
+        moments = model._read(X[there], y[there]).statistics
         exact.append(
             [moments.gram(2**10, WHOLE_WINDOW).tolist(), moments.location_sums(2**10)[1].tolist()]
         )

@@ -106,6 +106,7 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     matrix = matrix.protecting(unit)
     scaled = [m.gram(grid, WHOLE_WINDOW, None, matrix.norm) for m in (one, other)]
     sums = [m.location_sums(grid)[1] for m in (one, other)]
+    targets = [[own[-1], m.n_missing * grid**2] for own, m in zip(sums, (one, other), strict=True)]
     columns = len(sums[0])
     distances = [[m.distance_counts(np.zeros(columns))] for m in (one, other)]
     largest = [[m.largest_counts()] for m in (one, other)]
@@ -122,7 +123,7 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
         _between("moments, in steps of the grid", [mine], [theirs], steps),
         _as_matrix(matrix, (scaled[0] - scaled[1])[matrix.rows, matrix.columns], grid),
         _between("sums of columns", [sums[0][:-1]], [sums[1][:-1]], declared[0] * grid**2),
-        _between("sum of the target", [sums[0][-1:]], [sums[1][-1:]], declared[1] * grid**2),
+        _between("target, and how many lack it", targets[:1], targets[1:], declared[1] * grid**2),
         _between("counts of distances", distances[0], distances[1], declared[2]),
         _between("counts of farthest numbers", largest[0], largest[1], declared[3]),
     ]

@@ -33,7 +33,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import singledispatch
+from functools import partial, singledispatch
 from itertools import pairwise, product
 from typing import Any
 
@@ -46,7 +46,7 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS
 from dpbayes_sklearn.logistic.mode import tilt_of
 from dpbayes_sklearn.noise import ClassRows, DiscreteGaussian, NoiseLaw, SupNorm
-from dpbayes_sklearn.regression.record_sums import coordinates
+from dpbayes_sklearn.regression.record_sums import coordinates, of_known
 
 _OUTWARD = 2.0**-44  # Differences of logarithms of 62-bit integers err by less than this.
 
@@ -414,7 +414,7 @@ def seen_records(statistics: Any, window: Any, windows: Any, grid: int) -> Float
         rows.extend(np.column_stack([edge[:, :1], x, edge[:, 1:]]) / grid for x, edge in chunks)
         return 0
 
-    statistics.records.total(collected)
+    statistics.records.total(partial(of_known, collected))
     found = np.concatenate([np.empty((0, design.width + 2)), *rows])
     return found if design.intercept else found[:, 1:]
 

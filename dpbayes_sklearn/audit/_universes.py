@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 from itertools import combinations_with_replacement, product
 from typing import Any, ClassVar, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.categories import plans as of_categories
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
@@ -165,18 +166,24 @@ class _SimplexPrior(_Untouched, SimplexPrior):
 
 @dataclass(frozen=True)
 class CountUniverse(Universe):
-    """Records of a discrete network: the features' codes, then the class."""
+    """Records of a discrete network: the features' codes, then the class or None."""
 
     network: Network
 
     @cached_property
     def records(self) -> list[Record]:
-        return list(product(*map(range, self.network.sizes)))
+        return [*product(*map(range, self.network.sizes)), (*[0] * self.network.target, None)]
 
     def statistics(self, chosen: Sequence[int]) -> CountTables:
-        codes = np.array([self.records[i] for i in chosen], np.uint8)
-        codes = codes.reshape(-1, len(self.network.sizes))
-        return CountTables.count(self.network, [(codes[:, :-1], codes[:, -1].astype(np.intp))])
+        return CountTables.count(self.network, [self._codes(chosen)]).among(len(chosen))
+
+    def _codes(self, chosen: Sequence[int]) -> tuple[AnyArray, AnyArray]:
+        """Return features and classes of the records that have a class: others are in no cell."""
+        known = [
+            record for record in map(self.records.__getitem__, chosen) if record[-1] is not None
+        ]
+        codes = np.array(known, np.uint8).reshape(-1, len(self.network.sizes))
+        return codes[:, :-1], codes[:, -1].astype(np.intp)
 
     def observed(self, chosen: Sequence[int], size: Facts | None) -> Any:
         """Return the counts, and what was released about a secret number of records."""
@@ -208,7 +215,7 @@ class SimplexUniverse(Universe):
 
 @dataclass(frozen=True)
 class MomentUniverse(Universe):
-    """Records of a regression: some values of every column, and of the target in [-1, 1]."""
+    """Records of a regression: some values of every column, and a target in [-1, 1] or none."""
 
     design: Design
     levels: int = 5
@@ -223,7 +230,8 @@ class MomentUniverse(Universe):
             else d.values
             for d in self.design.domains
         ]
-        return list(product(*columns, np.linspace(-1.0, 1.0, self.levels).tolist()))
+        targets = [*np.linspace(-1.0, 1.0, self.levels).tolist(), math.nan]
+        return list(product(*columns, targets))
 
     def statistics(self, chosen: Sequence[int]) -> Moments:
         records = [self.records[i] for i in chosen]
@@ -260,11 +268,9 @@ class TreeUniverse(CountUniverse):
     is_finite: ClassVar[bool] = False
 
     def statistics(self, chosen: Sequence[int]) -> Any:
-        codes = np.array([self.records[i] for i in chosen], np.uint8)
-        codes = codes.reshape(-1, len(self.network.sizes))
-        labels = codes[:, -1].astype(np.intp)
+        tables = PairTables.of(*self._codes(chosen), self.network.sizes)
         prices = TreePrices.of(self.network, RECORD, math.inf)  # none: few records may have a tree
-        return EdgeScores.of(PairTables.of(codes[:, :-1], labels, self.network.sizes), prices)
+        return EdgeScores.of(replace(tables, n=len(chosen)), prices)
 
     def prior(self, concentration: Any) -> Any:
         return self.choice

@@ -184,13 +184,13 @@ class DiscreteClassifier(
     def _statistics(
         self, public: Schema, prior: DirichletPrior, records: Records
     ) -> CountTables | LabelledCounts:
-        encoder = Encoder([*public.columns.values()])
+        encoder, skips = Encoder([*public.columns.values()]), self._skips_missing
         counts = records.total(
-            partial(CountTables.of_shard, prior.network, encoder, public.classes)
+            partial(CountTables.of_shard, prior.network, encoder, public.classes, skips)
         )
         if self.temperature != "auto":
             return counts
-        return LabelledCounts(counts, LossRecords(encoder, public.classes, records))
+        return LabelledCounts(counts, LossRecords(encoder, public.classes, records, skips))
 
     def _plan(self, prior: DirichletPrior, facts: Facts, budget: Budget) -> CountPlan:
         return plans.plan(self._mechanism, prior, facts, budget)

@@ -113,7 +113,7 @@ def _columns(model: Any) -> _Section:
         known = getattr(model, "categories_", None)
         values = "0 and 1" if known is None else known.described().domain
         return _Section("Values", (f"{values}.",))
-    rows = schema.described(getattr(model, "_leaves_out", False))
+    rows = schema.described(getattr(model, "_skips_missing", False))
     why = "Values outside their domain are mapped into it, both in fitting and in prediction."
     return _Section("Columns", (why,), CARD_COLUMNS, tuple(rows))
 

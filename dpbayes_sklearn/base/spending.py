@@ -137,10 +137,10 @@ class SpendingEstimator(PublishedModel):
 
     @once
     def _copies(self) -> Copies | None:
-        """How often records may count, if weights say it or targets may be missing."""
+        """How often records may count, if weights say it."""
         unit = self._declared_unit
         if self.max_weight is None:
-            return Copies(unit, 1) if self._misses_targets else None
+            return None
         if not unit.whole_records:
             raise InvalidParameterError(
                 f"The 'max_weight' parameter of {type(self).__name__} must be None for "
@@ -148,20 +148,10 @@ class SpendingEstimator(PublishedModel):
             )
         return Copies(unit, int(self.max_weight))
 
-    @property
-    def _misses_targets(self) -> bool:
-        """Whether records may lack a target, as declared: one counts once or not at all."""
-        return False
-
     def _refuse_weights(self, by: str) -> None:
         """Refuse an estimator that would count records by weights, where nobody passes them on."""
         if self.max_weight is not None:
             raise ValueError(f"{by} passes no weights on: leave max_weight=None.")
-        if self._copies is not None:
-            raise ValueError(
-                f"{by} cannot leave out records without a target where the number of records is "
-                "public: declare neighbours='add_remove', or a schema without missing_target."
-            )
 
     @once
     def _unit(self) -> PrivacyUnit:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from dpbayes_sklearn._compat import _fit_context
 from dpbayes_sklearn._presenting import remark
@@ -38,10 +39,10 @@ from dpbayes_sklearn.data.records import (
     LocalRecords,
     Records,
     SealedTable,
-    Shard,
     Table,
     answer_in_threads,
     is_frame,
+    known_targets,
     quiet_numpy,
 )
 from dpbayes_sklearn.exceptions import called_by
@@ -80,11 +81,6 @@ def classes_declared(classes: Any, schema: Schema | None) -> Declared:
 def _as_passed(target: Domain, kind: Kind) -> Domain:
     """Return the domain that targets are read by: of codes, if the column can only hold those."""
     return Categories(range(target.n_values)) if target.could_be_codes(kind) else target
-
-
-def _known(domain: Domain, shard: Shard) -> bytes:
-    """Return one byte for each record: whether it has a target. Bytes are joined, not added."""
-    return domain.is_known(shard.target).tobytes()
 
 
 class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT, PosteriorT]):
@@ -135,23 +131,15 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
     ) -> tuple[Records, tuple[str, ...]]:
         """Return the records that count; those without a target do not, where n may be secret.
 
-        Where the number of records is public, one that has no target must count as well: a record
-        may be replaced by one that has none. It counts as the stand-in of the target's domain.
+        Where the number of records is public, one that has no target is among them, because a
+        record may be replaced by it. It adds nothing to what is released: see `_skips_missing`.
         """
         counted, promises = super()._protected(records, groups, sample_weight)
         if self._leaves_out:
             target = _as_passed(self._target.value, records.target_kind)
-            known = np.frombuffer(counted.total(partial(_known, target)), np.bool_)
+            known = np.frombuffer(counted.total(partial(known_targets, target)), np.bool_)
             counted = counted.at(np.flatnonzero(known))
         return counted, promises
-
-    @property
-    def _misses_targets(self) -> bool:
-        """Whether the schema declares it; where n is secret, nothing more is needed for it."""
-        if "max_weight" not in self._parameter_constraints or self.schema is None:
-            return False
-        unit = self._declared_unit
-        return self.schema.missing_target and unit.whole_records and not unit.size_is_secret
 
     @property
     def _leaves_out(self) -> bool:
@@ -159,10 +147,22 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
 
         Either their number is secret, or neighbours have the same targets.
         """
-        target, unit = self._target.value, self._unit
-        hidden = unit.size_is_secret or not unit.whole_records
+        hidden = self._unit.size_is_secret or not self._unit.whole_records
+        return hidden and self._skips_missing
+
+    @property
+    def _skips_missing(self) -> bool:
+        """Whether records without a target have no part in the model: no class is for them."""
+        target = self._target.value
         listed = None if self.schema is None else self.schema.target  # classes are in another order
-        return hidden and target is not None and not (listed or target).names_unseen
+        return target is not None and not (listed or target).names_unseen
+
+    def _has_target(self, y: AnyArray) -> npt.NDArray[np.bool_]:
+        """Tell which records have a target; all, if a class is for those without."""
+        target = self.schema_.target
+        if target is None or not self._skips_missing:
+            return np.ones(len(y), np.bool_)
+        return target.is_known(y)
 
     @property
     def _declared_width(self) -> int | None:

@@ -284,16 +284,16 @@ def _category_reader(domain: Categories) -> Callable[[str], Any]:
 
 # The fields of an interval, and those of categories, in a file.
 _FIELDS = ({"low", "high", "bins", "dates", "edges", "missing"}, {"values", "unseen", "dtype"})
-_OPTIONAL = {"guarantee", "missing_target"}  # Fields of a schema that a file may leave out.
+_OPTIONAL = {"guarantee"}  # Fields of a schema that a file may leave out.
 
 
 def read_schema(path: Path) -> Schema:
     """Read a schema with a target; an error names the part that must still be filled in."""
     fields = _fields(path)
     columns = {name: _domain(given, name) for name, given in fields["columns"].items()}
-    target, missing = _domain(fields["target"], "target"), fields.get("missing_target", False)
+    target = _domain(fields["target"], "target")
     try:  # not so with Infinity as a category
-        schema = Schema(columns, target, fields.get("guarantee"), missing)
+        schema = Schema(columns, target, fields.get("guarantee"))
         Schema.from_json(schema.to_json())
     except ValueError as error:
         raise FileError(f"{path.name} cannot be part of a model: {error}") from None

@@ -19,6 +19,12 @@ and is convex in them, so it is largest at a corner of what they can be: `depend
 goes through all corners. Over 2n it is below 2 if column or target has two values, otherwise
 below 3.
 
+**A record without a target** is in no cell, and n is public: the matrix is that of the m records
+that have one, and the score its norm over 2n. In the place of a record of v and c it changes the
+matrix by :math:`N - r \otimes e_c - e_v \otimes s + m e_{vc}` (before it), of L1 norm
+:math:`4(m - r_v - s_c + N_{vc}) \le 4(m - 1)`: no more than a record does whose value alone is
+replaced.
+
 A record that comes or goes changes the score by at most 2, as one of a single class does in
 :mod:`~dpbayes_sklearn.counts.dependence`. That it can be nearly 2 even for a column
 of two values is seen from one record that differs from all others in both: without it the score is
@@ -58,7 +64,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -72,7 +78,7 @@ from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.encoder import Encoder
-from dpbayes_sklearn.data.records import Records, Shard
+from dpbayes_sklearn.data.records import Records, Shard, with_target
 from dpbayes_sklearn.noise import ClassRows, DiscreteLaplace
 from dpbayes_sklearn.noise.law import laplace_scale, least_noise
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
@@ -337,12 +343,17 @@ class PairTables:
         return cls(sizes, np.concatenate(tables), len(labels))
 
     @classmethod
-    def of_records(cls, records: Records, encoder: Encoder, classes: Categories) -> PairTables:
-        """Count records, wherever they are."""
+    def of_records(
+        cls, records: Records, encoder: Encoder, classes: Categories, skips: bool
+    ) -> PairTables:
+        """Count records, wherever they are; if ``skips``, those that have a class."""
 
         def count(shard: Shard) -> PairTables:
+            n = shard.table.n_rows
+            if skips:
+                shard = with_target(shard, classes.is_known(shard.target))
             codes, labels = encoder.encode(shard.table), classes.encode(shard.target)
-            return cls.of(codes, labels, (*encoder.sizes, classes.n_values))
+            return replace(cls.of(codes, labels, (*encoder.sizes, classes.n_values)), n=n)
 
         return records.total(count)
 

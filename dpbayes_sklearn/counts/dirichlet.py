@@ -60,6 +60,8 @@ class DirichletPrior:
         """Return the belief after seeing released counts or character sums."""
         if not released.laws:
             return plug_in(self, released)
+        if isinstance(released, ReleasedCounts):
+            released = released.with_class()
         return _INFERENCE[self.inference](self, released)
 
 

@@ -361,15 +361,18 @@ def node_losses(turning: FloatArray, adding: FloatArray) -> tuple[float, float]:
 def network_loss(network: Network, losses: list[tuple[float, float]], unit: PrivacyUnit) -> float:
     """Return the worst loss of a neighbouring change, from (within, between) of every node.
 
-    A node whose parents cannot change stays within its row. From row to row there are two paths.
+    A node whose parents cannot change stays within its row. From row to row there are two paths. A
+    record without a class is in no row: in the place of another it changes them as one that goes.
     """
+    gone = sum(between / 2 for _, between in losses)
     if unit.size_is_secret:
-        return unit.max_records * sum(between / 2 for _, between in losses)
+        return unit.max_records * gone
     within = [inside for inside, _ in losses]
     either = [max(pair) for pair in losses]
     if unit.whole_records:
         pairs = zip(within, either, network.parents, strict=True)
-        return unit.max_records * sum(e if parents else w for w, e, parents in pairs)
+        replaced = sum(e if parents else w for w, e, parents in pairs)
+        return unit.max_records * max(replaced, gone)
     children = [[i for i, p in enumerate(network.parents) if u in p] for u in range(network.target)]
     return max(
         (within[u] + sum(either[i] for i in below) for u, below in enumerate(children)), default=0.0

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import AnyArray, IntArray
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.data.encoder import Codes, Encoder
-from dpbayes_sklearn.data.records import Shard
+from dpbayes_sklearn.data.records import Shard, with_target
 from dpbayes_sklearn.noise import (
     ClassRows,
     DiscreteGaussian,
@@ -43,6 +43,8 @@ from dpbayes_sklearn.schema import Domain
 
 _FEW_VALUES = 16  # Up to here comparing with each value is faster than a histogram.
 _FEW_STATES = 3  # Up to here looking for each state is faster than sorting.
+# Fewer records without a class than this many standard deviations of noise count as none.
+_MISSING_DEVIATIONS = 3.0
 _BYTE = 255  # A byte adds up at most this many ones.
 _JOINT_CELLS = 1 << 12  # Joint tables of several columns stay in the cache up to this size.
 _ROWS_A_CELL = 8  # With fewer rows a cell, adding up joint cells takes as long as counting.
@@ -254,14 +256,29 @@ class CountTables:
 
     @classmethod
     def of_shard(
-        cls, network: Network, encoder: Encoder, classes: Domain, shard: Shard
+        cls, network: Network, encoder: Encoder, classes: Domain, skips: bool, shard: Shard
     ) -> CountTables:
-        """Count the records of a shard by the public domains of features and class."""
+        """Count the records of a shard by the public domains of features and class.
+
+        If ``skips``, records without a class are in no cell.
+        """
+        n = shard.table.n_rows
+        if skips:
+            shard = with_target(shard, classes.is_known(shard.target))
         if shard.table.is_sparse and network.is_star:
             tables = count_sparse_star(network, encoder, classes, shard)
-            return cls(network, tables, shard.table.n_rows)
+            return cls(network, tables, n).among(n)
         chunks = encoder.chunks(shard.table)
-        return cls.count(network, ((x, classes.encode(shard.target[rows])) for rows, x in chunks))
+        codes = ((x, classes.encode(shard.target[rows])) for rows, x in chunks)
+        return cls.count(network, codes).among(n)
+
+    def among(self, n: int) -> CountTables:
+        """Return the same counts, of n records of which some are in no cell.
+
+        A table of one cell has no noise where n is public: it holds all n.
+        """
+        tables = (t if t.size > 1 else np.full_like(t, n) for t in self.tables)
+        return CountTables(self.network, tuple(tables), n)
 
     @property
     def structure(self) -> Network:
@@ -281,7 +298,8 @@ class CountTables:
         A replaced record takes one from a cell of a table and adds one to another, so each of the
         :meth:`Network.tables_changed` tables changes by 2; one that comes or goes changes it by 1,
         k records of a person by k times as much. For naive Bayes with d features that is 2(d+1)
-        for a replaced record, d + 1 for one that comes or goes, and 2 for a feature.
+        for a replaced record, d + 1 for one that comes or goes, and 2 for a feature. A record
+        without a class is in no cell: in the place of another it changes them as one that goes.
         """
         return unit.n_changed * self.network.tables_changed(unit)
 
@@ -442,6 +460,19 @@ class ReleasedCounts(Released):
     def row_noise(self, node: int) -> Marginal:
         """Return the distribution of the noise in one cell given its row's sum, all batches."""
         return sum_of([law.row_marginal(node) for law in self.laws])
+
+    def with_class(self) -> ReleasedCounts:
+        """Return the same counts; ``n`` is how many records are in them, by the counts themselves.
+
+        All, unless the sum of the table that has least noise in it is below n by three standard
+        deviations: the others have no class.
+        """
+        sizes = [(t.size * self.noise(u).variance, u) for u, t in enumerate(self.tables)]
+        variance, node = min((each for each in sizes if each[0] > 0), default=(0.0, -1))
+        total = float(self.tables[node].sum())
+        if self.size_laws or total >= self.n - _MISSING_DEVIATIONS * math.sqrt(variance):
+            return self
+        return replace(self, n=max(round(total), 1))
 
     def error_bound(self, delta: float) -> float:
         """(1 - delta) bound on the largest error of a count, all batches together."""

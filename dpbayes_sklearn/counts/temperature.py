@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import FloatArray, IntArray, Positions
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.encoder import Codes, Encoder, SparseCodes
-from dpbayes_sklearn.data.records import Records, Shard
+from dpbayes_sklearn.data.records import Records, Shard, with_target
 from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, integer_weights
 from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
@@ -171,7 +171,8 @@ class LossSums:
     def sensitivity(self, unit: PrivacyUnit) -> int:
         """Return the sensitivity of every sum: the largest loss, in steps of the lattice.
 
-        A record, or one value of it, changes one loss, which lies between 0 and B.
+        A record, or one value of it, changes one loss, which lies between 0 and B; one without a
+        class has none.
         """
         return unit.max_records * steps_at_most(self.n_classes)
 
@@ -221,10 +222,11 @@ class LossRecords:
     encoder: Encoder
     classes: Categories
     records: Records
+    skips: bool = False  # Whether records without a class have no loss.
 
     def loss_sums(self, model: EvidenceModel, sample: Positions | None = None) -> LossSums:
         """Return the loss sums of all records, or of those at some positions, drawn at random."""
-        ask = partial(_loss_sums, self.encoder, self.classes, model.evidence(emphases()))
+        ask = partial(_loss_sums, self, model.evidence(emphases()))
         return self.records.total(ask, sample)
 
 
@@ -249,12 +251,15 @@ def tempering_weights(
     return integer_weights(choice_log_law(scores[None]))
 
 
-def _loss_sums(encoder: Encoder, classes: Categories, evidence: Evidence, shard: Shard) -> LossSums:
-    total = LossSums.none(classes.n_values)
+def _loss_sums(asked: LossRecords, evidence: Evidence, shard: Shard) -> LossSums:
+    """Add up the losses of a shard; the number of records is public, with a class or without."""
+    n, classes, total = shard.table.n_rows, asked.classes, LossSums.none(asked.classes.n_values)
+    if asked.skips:
+        shard = with_target(shard, classes.is_known(shard.target))
     labels: Any = shard.target
-    for rows, codes in encoder.compact_chunks(shard.table):
+    for rows, codes in asked.encoder.compact_chunks(shard.table):
         total = total + LossSums.of(*evidence(codes), classes.encode(labels[rows]))
-    return total
+    return replace(total, n=n)
 
 
 def _over_own_class(log: FloatArray, classes: IntArray) -> FloatArray:

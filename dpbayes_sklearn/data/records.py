@@ -456,6 +456,16 @@ def _at(shard: Shard, own: Positions) -> Shard:
     return Shard(shard.table.rows(own), shard.target[own], shard.start)
 
 
+def with_target(shard: Shard, known: npt.NDArray[np.bool_]) -> Shard:
+    """Return the records of a shard that have a target: others add nothing to what is released."""
+    return shard if known.all() else _at(shard, np.flatnonzero(known))
+
+
+def known_targets(domain: Domain, shard: Shard) -> bytes:
+    """Return one byte for each record: whether it has a target. Bytes are joined, not added."""
+    return domain.is_known(shard.target).tobytes()
+
+
 def _blocks(shard: Shard, own: Positions) -> Iterator[tuple[Shard, Positions]]:
     """Yield a shard with some of the positions in it at a time, as many as are read at once."""
     size = rows_at_once(shard.table.n_columns)

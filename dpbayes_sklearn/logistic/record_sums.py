@@ -24,7 +24,7 @@ from scipy.linalg.blas import dsyrk
 from scipy.special import expit
 
 from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
-from dpbayes_sklearn.data.records import LocalRecords, Records, Shard, Table
+from dpbayes_sklearn.data.records import LocalRecords, Records, Shard, Table, known_targets
 from dpbayes_sklearn.logistic.blocks import (
     BINS,
     PLACES,
@@ -85,10 +85,11 @@ class LabelledRecords:
     blocks: Blocks  # What the columns of the records mean.
     classes: Categories  # The two classes; the second one counts as 1.
     records: Records  # Features and labels, wherever they are.
+    skips: bool = False  # Whether records without a class add nothing.
 
     @property
     def n(self) -> int:
-        """The exact number of records."""
+        """The number of records, with a class or without."""
         return self.records.n
 
     @property
@@ -103,8 +104,15 @@ class LabelledRecords:
         return replace(self, records=self.records + other.records)
 
     def read(self) -> CodedRecords:
-        """Return the queries that a release asks; the codes of few records are kept."""
+        """Return the queries that a release asks; the codes of few records are kept.
+
+        A record without a class adds nothing: in the place of another it changes every sum as one
+        that goes does, which is half of what a replaced one may change.
+        """
         records, reader = self.records, _Reader(self.blocks, self.classes)
+        if self.skips:
+            known = records.total(partial(known_targets, self.classes))
+            records = records.at(np.flatnonzero(np.frombuffer(known, np.bool_)))
         if not isinstance(records, LocalRecords):
             return CodedRecords(reader, records)
         if records.n * len(self.blocks.sizes) > _KEPT_CELLS:

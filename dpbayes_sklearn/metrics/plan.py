@@ -89,8 +89,9 @@ class ReleasedTable(NamedTuple):
 class ReleasedEvaluation:
     """The noisy statistics of an evaluation; n is None if it is secret.
 
-    ``sums`` are those of losses about the middle of their range, and the number of records if it is
-    secret; ``spreads`` those of squared influences of records on a metric, likewise.
+    Some of the n records may have no target. ``sums`` are those of losses about the middle of their
+    range, and the number of records if it is secret; ``spreads`` those of squared influences of
+    records on a metric, likewise.
     """
 
     task: Task
@@ -117,12 +118,17 @@ class ReleasedEvaluation:
 
     @property
     def records(self) -> Noisy:
-        """The number of records."""
-        if self.n is not None:
-            return Noisy.exact(self.n)
-        if "count" in self.sums:
-            return self.sums["count"]
-        return next(iter(self.tables.values())).total(())
+        """The number of records that have a target: n, unless noise does not explain fewer."""
+        if COUNT in self.sums:
+            return self.sums[COUNT]
+        if MISSING in self.tables:
+            missing = self.tables[MISSING].total(())
+            found = Noisy.exact(self.n or 0) + missing.times(-1.0)
+        else:
+            found = next(iter(self.tables.values())).total(())
+        if self.n is None or found.value < self.n - _MISSING_DEVIATIONS * np.std(found.errors):
+            return found
+        return Noisy.exact(self.n)
 
     def mean(self, column: str) -> float:
         """Return the mean of a loss, within its range."""
@@ -254,9 +260,12 @@ def _share(part: Noisy, whole: Noisy, level: float) -> Score:
 
 
 BESIDES = "the cost of the evaluated model is added if it was fitted to the same people"
-COUNT = "count"  # The name of the number of records among sums.
-# Parts of the budget: sums and every table get the first, squared influences the second.
-_PART_SHARE, _SPREAD_SHARE = 5, 1
+# Names of the number of records among sums, and of the table of those without a target.
+COUNT, MISSING = "count", "missing"
+_MISSING_DEVIATIONS = 3.0  # A number of them below this many standard deviations counts as none.
+# Parts of the budget: of sums and every table; squared influences have less, and the number of
+# records without a target is free: a record that changes it changes the sums by half at most.
+_PART_SHARE, _SHARES = 5, {"spreads": 1, MISSING: 0}
 _USUAL_BINS = 40  # A table has this many bins if the number of records is secret.
 _LEAST_BINS = {"scores": 10, "confidence": 5}  # A table has at least this many bins.
 _MOST_BINS = {"scores": 60, "confidence": 10}  # A table has at most this many bins.
@@ -301,8 +310,10 @@ class EvaluationPlan(Plan[Labelled | Measured, ReleasedEvaluation]):
                 found = replace(found, tables={**found.tables, part.name: table})
         return found
 
-    def _counts(self, part: ScorePart, records: Labelled) -> CellCounts:
+    def _counts(self, part: ScorePart, records: Any) -> CellCounts:
         edges, shape = part.edges, part.shape
+        if part.name == MISSING:
+            return CellCounts(np.full(shape, records.missing))
         if self.cost.infinite and part.name == "scores":  # without privacy, a bin for every score
             edges = np.unique(records.proba[:, 1])[1:]
             shape = (len(edges) + 1, 2)
@@ -355,14 +366,14 @@ def plan(task: Task, scoring: Sequence[str], budget: Budget, n: int) -> Evaluati
     facts: dict[str, Any] = {"task": task, "n": known, "conditions": (BESIDES,)}
     if budget.infinite:
         return EvaluationPlan(cost=budget, mechanism="exact", parts=tuple(parts), **facts)
-    shares = [_SPREAD_SHARE if part.name == "spreads" else _PART_SHARE for part in parts]
+    shares = [_SHARES.get(part.name, _PART_SHARE) for part in parts]
     epsilon, cost, rho = Fraction(budget.epsilon), budget, None
     if budget.delta:
         numbers = sum(len(part.columns) or int(np.prod(part.shape)) for part in parts)
         rho = composed_rho(epsilon, budget.delta, numbers, 1)
         cost = budget._replace(rho=rho)
     noisy = [
-        _with_noise(part, budget.unit, Fraction(share, sum(shares)), epsilon, rho)
+        _with_noise(part, budget.unit, Fraction(share or _PART_SHARE, sum(shares)), epsilon, rho)
         for part, share in zip(parts, shares, strict=True)
     ]
     mechanism = "laplace" if rho is None else "gaussian"
@@ -386,6 +397,8 @@ def _parts(task: Task, scoring: Sequence[str], budget: Budget, n: int | None) ->
     columns = [*dict.fromkeys(column for m in summed for column in task.columns[m])]
     spread = tuple(m for m in summed if m != "accuracy")
     sums = [ScorePart("sums", (*columns, *([COUNT] if n is None else [])))] if columns else []
+    if sums and n is not None:
+        sums += [ScorePart(MISSING, shape=(1, 1))]
     return [*sums, *tables, *([ScorePart("spreads", spread)] if spread else [])]
 
 

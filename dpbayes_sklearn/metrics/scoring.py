@@ -36,7 +36,7 @@ from dpbayes_sklearn.model_selection.pipelines import Prepaid
 from dpbayes_sklearn.model_selection.rehearsal import rehearsed
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
-from dpbayes_sklearn.privacy.budget import RECORD, Copies, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.release import carry_out
 from dpbayes_sklearn.schema import Categories, Domain
 
@@ -127,22 +127,19 @@ def private_score(
     _refuse_others(chosen)
     check_is_fitted(chosen)
     unit = _unit_of(chosen, privacy_unit)
-    asked, copies = _Request.of(scoring, epsilon, delta, unit, level), _copies(chosen, unit)
-    if copies is not None:
-        asked = asked._replace(budget=copies.inner(asked.budget))
+    asked = _Request.of(scoring, epsilon, delta, unit, level)
     task = _task(chosen.schema_.target, least_probability, largest_error, chosen)
     ledger = accountant or chosen._ledger()
     with quiet_numpy():
         records, promises = _read(chosen, X, y, groups, unit, random_state)
-        planned = plan(task, asked.metrics, asked.budget, len(records.truth))
-        cost = planned.cost if copies is None else copies.outer(planned.cost)
+        n = len(records.truth) + records.missing
+        planned = plan(task, asked.metrics, asked.budget, n)
         if planned.n is not None:
-            warn_of_delta(cost, planned.n)
-        promises = (*promises, *_seeded(random_state, cost, ledger))
-        _charge(ledger, cost, f"private_score, {', '.join(asked.metrics)}")
+            warn_of_delta(planned.cost, planned.n)
+        promises = (*promises, *_seeded(random_state, planned.cost, ledger))
+        _charge(ledger, planned.cost, f"private_score, {', '.join(asked.metrics)}")
         release = carry_out(planned, records, Noise.of(random_state, _SCORES_STREAM))
-    promise = release.guarantee if copies is None else release.guarantee.of_copies(copies)
-    return asked.evaluation(release.posterior, promise.under(*promises))
+    return asked.evaluation(release.posterior, release.guarantee.under(*promises))
 
 
 def private_cross_validate(
@@ -254,11 +251,14 @@ def private_cross_validate(
             held_out = _safe_indexing(rows, test), target[test], whose[1]
             parts.append(_read(model, *held_out, unit, seed)[0])
             models.append(model.set_params(accountant=accountant, random_state=None))
-        records = type(parts[0])(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        *columns, missing = zip(*parts, strict=True)
+        together: Any = type(parts[0])
+        records = together(*map(np.concatenate, columns), missing=sum(missing))
         bounds = least_probability, largest_error
         tasks = [_task(model.schema_.target, *bounds, model) for model in models]
         task = max(tasks, key=lambda one: getattr(one, "largest_error", 0.0))
-        planned = plan(task, asked.metrics, asked.budget, len(records.truth))
+        n = len(records.truth) + records.missing
+        planned = plan(task, asked.metrics, asked.budget, n)
         released = carry_out(planned, records, noise).posterior
     guarantee = PrivacyGuarantee.of(cost, models[0].guarantee_.mechanism, conditions)
     found = asked.evaluation(released, guarantee.under(*promises))
@@ -295,7 +295,8 @@ class _Request(NamedTuple):
     def evaluation(self, released: ReleasedEvaluation, guarantee: PrivacyGuarantee) -> Evaluation:
         """Return the metrics of what was released."""
         scores = {name: released.score(name, self.level) for name in self.metrics}
-        n = released.records.value if released.n is None else released.n
+        n = released.records.value
+        n = released.n if n == released.n else n  # as an integer, if it is exact
         return Evaluation(scores, guarantee, self.level, n)
 
 
@@ -372,25 +373,9 @@ def _read(
     numbered = LocalRecords([(Table(np.arange(table.n_rows)[:, None]), target)])
     counted, promises = records_that_count(numbered, groups, unit, random_state)
     places = counted.table.column(0)
-    if _leaves_out(model, unit):
-        places = places[public.target.is_known(target)[places]]
-    return _predicted(reader, rows, target, places), promises
-
-
-def _leaves_out(model: Any, unit: PrivacyUnit) -> bool:
-    """Tell whether records without a target do not count: where that reveals nothing, as in fits.
-
-    Their number is secret, or the model was declared to leave them out.
-    """
-    listed = model.schema_.target if model.schema is None else model.schema.target
-    declared = model.max_weight == 1 or (model.schema is not None and model.schema.missing_target)
-    return (unit.size_is_secret or declared) and not (listed or model.schema_.target).names_unseen
-
-
-def _copies(model: Any, unit: PrivacyUnit) -> Copies | None:
-    """Return that a record counts once or not at all, if their number would be public."""
-    secret = unit.size_is_secret
-    return Copies(unit, 1) if not secret and _leaves_out(model, unit) else None
+    known = places[model._has_target(target)[places]]
+    predicted = _predicted(reader, rows, target, known)
+    return predicted._replace(missing=len(places) - len(known)), promises
 
 
 def _predicted(model: Any, X: Any, y: Any, counted: Positions) -> Labelled | Measured:

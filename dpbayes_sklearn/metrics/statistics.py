@@ -8,9 +8,15 @@ mH.
 * *Tables*: independent discrete Laplace noise of scale :math:`m/\varepsilon`.
 * *Sums*: joint noise whose density decays with its largest entry (`SupNorm`), of sensitivity m in
   units of H, for any number of sums at once.
+* *Records without a target* are in no cell and add nothing to sums. With the sums comes their
+  number, with independent Laplace noise of scale :math:`m/\varepsilon`: the density of both falls
+  with :math:`\max_i |z_i|/H + |z_0|`. If j of the :math:`k = m/2` records that are replaced lose
+  their target, this norm changes by at most :math:`(2k - j) + j = m`.
 * *With a delta*: discrete Gaussian noise. The squared L2 sensitivity of a table is :math:`k^2` if k
   records are added and :math:`2k^2` if they are replaced (all from one cell to another); that of s
-  sums is :math:`s(mH)^2`.
+  sums is :math:`s(mH)^2`. If j records lose their target, sums lose :math:`\rho(1 - j/2k)^2`, and
+  their number with variance :math:`k^2/\rho` the :math:`\rho j^2/2k^2`: together at most
+  :math:`\rho`.
 
 A loss with the public range [a, b] is written as :math:`H(2x - a - b)/(b - a)`, rounded. Centred
 like that, replacing a record changes its sum by at most b - a and adding one by half of it.
@@ -151,18 +157,23 @@ _OUTERMOST_CONFIDENCE = 0.998  # Probability of the outermost edge between bins 
 
 
 class Labelled(NamedTuple):
-    """**Sensitive:** true and predicted codes of classes, and predicted probabilities."""
+    """**Sensitive:** true and predicted codes of classes, and predicted probabilities.
+
+    ``missing`` records more have no class.
+    """
 
     truth: IntArray
     predicted: IntArray
     proba: FloatArray
+    missing: int = 0
 
 
 class Measured(NamedTuple):
-    """**Sensitive:** true and predicted targets, within their public bounds."""
+    """**Sensitive:** true and predicted targets, within their public bounds; as above."""
 
     truth: FloatArray
     predicted: FloatArray
+    missing: int = 0
 
 
 @dataclass(frozen=True)
@@ -198,7 +209,7 @@ class Classification:
 
     def losses(self, records: Labelled, name: str) -> FloatArray:
         """Return the loss of every record, or whether it is classified correctly."""
-        truth, predicted, proba = records
+        truth, predicted, proba, _ = records
         if name == "accuracy":
             return np.asarray(truth == predicted, np.float64)
         told = proba[np.arange(len(truth)), truth]
@@ -224,7 +235,7 @@ class Classification:
         self, records: Labelled, table: str, edges: FloatArray | None
     ) -> tuple[IntArray, IntArray]:
         """Return the row and the column of every record's cell."""
-        truth, predicted, proba = records
+        truth, predicted, proba, _ = records
         right = (truth == predicted).astype(np.int64)
         if edges is None:
             return truth, predicted if table == "confusion" else right
@@ -261,7 +272,7 @@ class Regression:
 
     def losses(self, records: Measured, name: str) -> FloatArray:
         """Return the loss of every record."""
-        truth, predicted = records
+        truth, predicted, _ = records
         about = truth - (self.low + (self.high - self.low) / 2)
         if name == "target":
             return about

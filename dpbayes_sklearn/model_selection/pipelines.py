@@ -250,6 +250,10 @@ class PrivatePipeline(SupervisedEstimator[None, None, People, Pipeline]):
     def _target(self) -> Declared:
         return self._model._target
 
+    @property
+    def _skips_missing(self) -> bool:
+        return self._model._skips_missing
+
     def _target_from_data(self, values: AnyArray) -> Domain:
         return self._model._target_from_data(values)
 

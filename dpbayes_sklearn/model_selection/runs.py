@@ -267,8 +267,9 @@ def points(model: Any, X: Any, y: Any) -> IntArray:
     r"""Return the points that a model earns with each person, whole numbers.
 
     A classifier earns 1 for the right class. A regression earns, in steps of 1/1024,
-    :math:`1 - \min(1, |y - \hat y|/b)^2` with b a quarter of the public range of the target. No
-    person changes the points of another, not even by rounding.
+    :math:`1 - \min(1, |y - \hat y|/b)^2` with b a quarter of the public range of the target. A
+    record without a target earns none, whatever the model. No person changes the points of another,
+    not even by rounding.
     """
     if not len(y):  # nobody was held out, which a secret number of records allows
         return np.zeros(0, np.int64)
@@ -280,7 +281,7 @@ def points(model: Any, X: Any, y: Any) -> IntArray:
         largest = float(LARGEST_ERROR) * (target.high - target.low)
         error = (target.clip(model._predict_by_row(X)) - target.clip(y)) / largest
         earned = np.floor(POINTS * (1 - np.minimum(error**2, 1)))
-    return np.asarray(earned, dtype=np.int64)
+    return np.where(model._has_target(y), earned, 0).astype(np.int64)
 
 
 def held_out(

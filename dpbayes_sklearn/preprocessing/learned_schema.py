@@ -180,7 +180,6 @@ def learn_schema(
     *,
     columns: Mapping[str, Domain] | None = None,
     target: Domain | str | None = None,
-    missing_target: bool = False,
     bins: int | None = 8,
     delta: float = 0.0,
     privacy_unit: PrivacyUnit | str = "record",
@@ -205,8 +204,6 @@ def learn_schema(
     target : Interval, Categories or str, optional
         Public domain of a target that is not a column of ``frame``, or the name of a column of it:
         its range is then learned, too, or, of texts, the classes that many records share.
-    missing_target : bool, default=False
-        Whether records may lack a target: models then leave them out; see :class:`Schema`.
     bins : int or None, default=8
         Number of bins with about as many records each, for classifiers, within the range from the
         1 % to the 99 % quantile. None learns the range alone, for a regression.
@@ -291,7 +288,7 @@ def learn_schema(
             print(f"{name}: {_in_words(domain)} ({source})")
         print(guarantee or "Nothing was learned, and nothing was spent.")
     own = domains.pop(target) if isinstance(target, str) else target
-    return Schema(domains, own, guarantee, missing_target)
+    return Schema(domains, own, guarantee)
 
 
 def _in_words(domain: Domain) -> str:

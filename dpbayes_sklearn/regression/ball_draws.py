@@ -95,6 +95,7 @@ def release_draws(
     """Read the units, draw as ``plan(affordable kappa, target's variance)`` says, calibrate."""
     shares = shares_of(statistics, prior, budget)
     units = read_units(statistics, prior, shares, noise)
+    statistics = statistics.knowing(units.share_known)
     share = _mode_share(prior, shares.model)
     place = _place(statistics, prior, units, share, noise)
     loss = float(loss_of_a_draw(shares.model - share, budget.delta, n_draws))
@@ -126,7 +127,7 @@ def _place(
     centre, error = mode.law.belief(mode.coefficients[None], prior.inference)
     if not design.intercept:
         centre[0] = error[0] = 0.0
-    spread = units.variance / (statistics.n * units.squares)
+    spread = units.variance / (statistics.n_known * units.squares)
     radius = _few_bits(sqrt(float((error + spread).sum())))
     return Place(on_lattice(centre), radius, LIMIT, error)
 
@@ -226,8 +227,8 @@ def draw_coefficients(
     draws[:, first:] += noise.ball(
         precision[first:, first:], linear[first:], place.radius, plan.n_draws
     )
-    seen = weight * statistics.n * even_squares(prior.design)
+    seen = weight * statistics.n_known * even_squares(prior.design)
     widest = place.radius**2 / (len(seen) + 2)  # the variance of a uniform draw from the ball
     spread = np.minimum(1 / (precisions + seen), widest)
     law = DrawLaw(place.centre, seen / (precisions + seen), spread, place.expected)
-    return posterior_of_draws(draws, law, units, prior, statistics.n)
+    return posterior_of_draws(draws, law, units, prior, statistics.n_known)

@@ -13,7 +13,9 @@ log-normal. If clipping to :math:`c \pm h` takes e of a value and leaves the var
 on what is left is too large by :math:`h\,E|e|/v` of itself. Its mean and variance over the shapes
 follow from v and from how well each fits.
 
-1. The sums of the target and of the numbers; a record changes each by at most 2.
+1. The sums of the target and of the numbers; a record changes each by at most 2. With the sum of
+   the target comes the number of records that have none, which costs nothing. They add nothing to
+   any sum; what follows is about the others.
 2. Histograms of the distances from the released means; a record changes two counts of a column.
 3. The sums of the signs, at which they are centred.
 4. Before two stages, products of numbers, and histograms of those that others predict, less what
@@ -51,6 +53,7 @@ from dpbayes_sklearn.regression.design import (
 from dpbayes_sklearn.regression.moments import (
     Block,
     Moments,
+    counting_missing,
     distance_block,
     location_block,
     pairs_block,
@@ -201,6 +204,7 @@ class Located:
     common: float = 1.0  # Half of the width of the windows of numbers that were not located.
     # If numbers are taken less what others predict of them, where they lie themselves.
     decorrelated: Decorrelated | None = None
+    share_known: float = 1.0  # Share of the records that have a target.
 
     @property
     def window(self) -> Window:
@@ -399,6 +403,8 @@ _LEAST_CORRELATION, _SURE_ERRORS = 0.5, 4.0
 _REST_WINDOW = 2.0  # Windows of columns whose rests are taken are wider by this factor.
 _FEW_BEYOND = 0.05  # A smaller share of the records beyond a distance tells no spread.
 _LEAST_EIGENVALUE = 0.02  # Smaller eigenvalues of correlations are taken for noise.
+# A number of missing targets below this many standard deviations of its noise counts as none.
+_MISSING_DEVIATIONS = 3.0
 _FARTHEST_SIGN = 0.95  # A sign is centred at most this far from 0.
 
 
@@ -413,6 +419,8 @@ def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> 
     numbers, signs = (sums[:-1][kind[design.single]] for kind in (design.numbers, design.signs))
     columns, sums = len(numbers), np.append(numbers, sums[-1])
     noisy = NoisyLocation(rows, grid, shares, noise)
+    if not statistics.unit.size_is_secret:  # where it is, records without a target were left out
+        noisy.missing = asked.n_missing
     each = Fraction(0) if shares.common else shares.columns
     blocks = (
         (slice(columns, None), target_block(), shares.target, _TARGET_MEAN),
@@ -434,7 +442,7 @@ def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> 
         found.append(locate(centres[which], errors[which], seen, variance, at * reach))
     target, others = found
     assert target is not None
-    places = Located(target, others)
+    places = Located(target, others, share_known=noisy.rows / rows)
     if shares.common:
         seen, variance = noisy.distance_shares(asked.largest_counts(), 1, shares.columns)
         places = replace(places, common=common_half(seen, variance))
@@ -467,7 +475,7 @@ def located_residuals(
     """
     design, grid = statistics.design, shares.grid(statistics.design, statistics.n)
     asked = _sampled(statistics, shares, noise)
-    noisy, share = NoisyLocation(asked.n, grid, shares, noise), shares.spread
+    noisy, share = NoisyLocation(asked.n_known, grid, shares, noise), shares.spread
     if design.intercept:
         share = _NUMBER_MEAN * shares.spread
         sums = asked.residual_sum(baseline, grid)
@@ -502,7 +510,7 @@ def decorrelated(
     if at is None or not shares.pairs:
         return places, shares
     grid, asked = shares.grid(design, statistics.n), _sampled(statistics, shares, noise)
-    noisy, block = NoisyLocation(asked.n, grid, shares, noise), pairs_block(design)
+    noisy, block = NoisyLocation(asked.n_known, grid, shares, noise), pairs_block(design)
     near = replace(at, half=np.minimum(_PAIRS_AT * np.exp(at.log_spread), at.half))
     windows = replace(places, numbers=near).windows(design)
     sums = asked.gram(grid, WHOLE_WINDOW, windows)[block.rows, block.columns]
@@ -592,7 +600,8 @@ class NoisyLocation:
     """Releases noisy means and shares of some records."""
 
     def __init__(self, rows: int, grid: int, shares: Shares, noise: Noise) -> None:
-        self._rows, self._grid, self._shares, self._noise = rows, grid, shares, noise
+        self.rows, self._grid, self._shares, self._noise = float(rows), grid, shares, noise
+        self.missing: int | None = None  # Records without a target, if the first step counts them.
 
     def means(
         self, sums: IntArray, block: Block, share: Fraction, prior: float = _ANYWHERE
@@ -603,9 +612,9 @@ class NoisyLocation:
         any place within the bounds.
         """
         noisy, noise = self._noisy(sums, block, share)
-        variance = noise / self._rows**2
+        variance = noise / self.rows**2
         kept = prior / (prior + variance)
-        return kept * np.clip(noisy / self._rows, -1.0, 1.0), np.sqrt(kept * variance)
+        return kept * np.clip(noisy / self.rows, -1.0, 1.0), np.sqrt(kept * variance)
 
     def distance_shares(
         self, counts: IntArray, columns: int, share: Fraction
@@ -613,17 +622,27 @@ class NoisyLocation:
         """Release the share of records at each distance, and return the variance of their noise."""
         sums = counts.ravel() * self._grid**2
         noisy, variance = self._noisy(sums, distance_block(columns, len(RADII)), share)
-        return noisy.reshape(counts.shape) / self._rows, float(variance.max()) / self._rows**2
+        return noisy.reshape(counts.shape) / self.rows, float(variance.max()) / self.rows**2
 
     def mean_products(
         self, sums: IntArray, block: Block, share: Fraction
     ) -> tuple[FloatArray, FloatArray]:
         """Release means of products, and return them and the variances of their noise."""
         noisy, variance = self._noisy(sums, block, share)
-        return noisy / self._rows, variance / self._rows**2
+        return noisy / self.rows, variance / self.rows**2
 
     def _noisy(
         self, sums: IntArray, block: Block, share: Fraction
     ) -> tuple[FloatArray, FloatArray]:
-        step = self._shares.step(block)
-        return step_noise.add_noise(sums, step, self._grid, share, self._noise)
+        missing, self.missing = self.missing, None
+        if missing is None:
+            step = self._shares.step(block)
+            return step_noise.add_noise(sums, step, self._grid, share, self._noise)
+        step, both = self._shares.step(counting_missing(block)), (sums, [missing * self._grid**2])
+        noisy, variance = step_noise.add_noise(
+            np.concatenate(both), step, self._grid, share, self._noise
+        )
+        error = float(np.sqrt(variance[-1]))
+        if noisy[-1] > _MISSING_DEVIATIONS * error:
+            self.rows = max(self.rows - float(noisy[-1]), error, 1.0)
+        return noisy[:-1], variance[:-1]

@@ -375,6 +375,7 @@ class Units(NamedTuple):
     # (width + 1,): mean squares of (constant, coordinates): located ones, or those of even columns.
     squares: FloatArray
     level: float = 0.0  # Variance of the released centre of the window, in its units.
+    share_known: float = 1.0  # Of the records, with a target.
 
     @classmethod
     def of(cls, design: Design, places: Located, windows: Windows) -> Units:
@@ -385,7 +386,7 @@ class Units(NamedTuple):
             squares[1:][design.numbers] = places.numbers.squares
         variance = min((spread / places.window.half) ** 2, 1.0)
         level = float(at.error[0] / places.window.half) ** 2
-        return cls(places.window, windows, variance, squares, level)
+        return cls(places.window, windows, variance, squares, level, places.share_known)
 
 
 class DrawLaw(NamedTuple):
@@ -510,7 +511,7 @@ def released_mode(
     design, first = statistics.design, 0 if statistics.design.intercept else 1
     declared = prior.precisions(units.window, units.windows)
     usual = 1 / (1 / usual_variances(design, units) + declared)
-    seen = statistics.n * units.squares
+    seen = statistics.n_known * units.squares
     precisions, signal = units.variance * declared[first:], (seen * usual)[first:]
     n, unit = statistics.n_bound, statistics.unit
     plan = plan_mode(design, n, precisions, epsilon, unit, delta, signal)
@@ -567,4 +568,4 @@ def first_stage(
     moved = np.linalg.solve(windows.to_bounds(), plain.to_bounds()) @ mode.coefficients
     baseline = Baseline.of(moved, places.window, windows)
     clipped = float(np.square(mode.coefficients[1:] * places.rests_outside(design)).sum())
-    return PerturbedStage(mode, units, baseline, statistics.n, clipped)
+    return PerturbedStage(mode, units, baseline, statistics.n_known, clipped)

@@ -24,6 +24,9 @@ column's own sums change by at most 2.
 **Levels by numbers.** The product of one column's levels with a number has one entry of size at
 most 1 in z and one in z': it changes by at most 2.
 
+**A record without a target** adds nothing to any sum. Where another takes its place, the sums
+change as if that one came: by no more than if it were replaced by a record with a target.
+
 **A record that comes or goes** changes the sums by :math:`zz^\top` itself: any entry by at most 1,
 and of the entries of one pair of columns, of which levels have several, one at most. Squares of
 constant and signs are n, which is then secret and released before. **All records of one person**
@@ -192,6 +195,17 @@ def target_block() -> Block:
     return Block.of(Fraction(2), np.array([2]))
 
 
+def counting_missing(block: Block) -> Block:
+    """Return a block with one more entry, the number of records that have no target, at no cost.
+
+    A record that loses its target takes what it added from the other entries, and adds 1 to this.
+    For the sum of the target, and for its distances, that is what a replaced record changes: 2.
+    """
+    one = block.l1_of_one_record or len(block)
+    l1 = max(block.l1_sensitivity, Fraction(one + 1))
+    return Block.of(l1, np.append(block.entry_sensitivities, 1), one)
+
+
 def distance_block(columns: int, bins: int) -> Block:
     """Return histograms of distances: a record leaves one bin of a column and enters another."""
     return Block.of(Fraction(2 * columns), np.ones(columns * bins, np.int64), columns)
@@ -336,12 +350,17 @@ class Moments:
 
     design: Design  # What the columns of the records mean.
     scale: Scale  # The map of the target's bounds to [-1, 1].
-    # Features and targets, wherever they are; a missing target counts as the middle of its bounds.
-    records: Records
+    records: Records  # Features and targets, wherever they are.
     unit: PrivacyUnit = RECORD  # Who is protected.
     size: Facts | None = None  # The released number of records, if the exact one is secret.
     # The records that the queries are about, in increasing order; all if left out.
     sample: Positions | None = None
+    share_known: float = 1.0  # The released share of the records that have a target.
+
+    @property
+    def n_known(self) -> int:
+        """Released number of the records asked that have a target; others add nothing."""
+        return max(1, round(self.n * self.share_known))
 
     @property
     def n(self) -> int:
@@ -367,8 +386,17 @@ class Moments:
         """Return the same queries about some records, drawn at random; about all if None."""
         return replace(self, sample=sample)
 
+    def knowing(self, share: float) -> Moments:
+        """Return the same queries, with the released share of the records that have a target."""
+        return replace(self, share_known=share)
+
+    @property
+    def n_missing(self) -> int:
+        """Exact number of the records asked that have no target."""
+        return self.records.total(record_sums.count_missing, self.sample)
+
     def _total(self, ask: Callable[[Shard], A]) -> A:
-        return self.records.total(ask, self.sample)
+        return self.records.total(partial(record_sums.of_known, ask), self.sample)
 
     @property
     def structure(self) -> tuple[Design, Scale]:
@@ -460,10 +488,10 @@ class Moments:
         return LossDerivatives.read(self._total(partial(asked, grid=grid)), grid)
 
     def squared_residuals(self, model: Predictive, grid: int) -> tuple[int, int]:
-        """Return the sum of min(1, |y - f|/bound)² in units of 1/grid², and the rows it is over."""
+        """Return the sum of min(1, |y - f|/bound)² in units of 1/grid², and the rows it is of."""
         self._check_grid(grid)
         ask = partial(record_sums.squared_residuals, design=self.design, scale=self.scale)
-        return int(self._total(partial(ask, model=model, grid=grid))), self.n
+        return int(self._total(partial(ask, model=model, grid=grid))), self.n_known
 
     def weighted_residuals(self, model: Predictive, grid: int) -> IntArray:
         """Return the same sum, and those of squares times x² for every coordinate in its window."""
@@ -477,7 +505,8 @@ class Moments:
         ask = partial(record_sums.plain_gram, design=self.design, scale=self.scale)
         gram = self._total(ask)
         nothing, windows = np.zeros(gram.shape), Windows.whole(self.design.width)
-        return ReleasedMoments(self.design, self.n, gram, nothing, WHOLE_WINDOW, windows)
+        known = max(1, self.n - self.n_missing)
+        return ReleasedMoments(self.design, known, gram, nothing, WHOLE_WINDOW, windows)
 
     def _check_grid(self, grid: int) -> None:
         """Refuse more records than 64-bit sums on this grid can hold."""

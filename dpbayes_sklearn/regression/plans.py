@@ -207,6 +207,7 @@ class ChebyshevSums(SharedPlan):
         block = whole_block(design).protecting(unit)
         products = Products(lambda _: block, widening(moments.n * float(shares.per_record)))
         noisy, places = noisy_moments(moments, shares, products, noise)
+        moments = moments.knowing(places.share_known)
         increment = moment_increment(design, self.stealth, unit) / float(shares.model)
         released = noisy.released(places.window, increment)
         found = self.prior.update(released, places, uneven=uneven(moments, shares, noise))

@@ -21,7 +21,7 @@ float64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -31,7 +31,7 @@ import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 
 from dpbayes_sklearn._typing import FloatArray, IntArray, Positions
-from dpbayes_sklearn.data.records import Shard
+from dpbayes_sklearn.data.records import A, Shard, with_target
 from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Window, Windows
 from dpbayes_sklearn.schema.values import as_numbers
 
@@ -183,6 +183,16 @@ class Baseline(NamedTuple):
         fitted = (x @ steps[1:] + grid * steps[0]) / (grid * _COEFFICIENT_STEPS)
         away: FloatArray = (y - self.window.centre - self.window.half * fitted) / self.half
         return np.clip(away, -_LARGEST_RESIDUAL, _LARGEST_RESIDUAL)
+
+
+def of_known(ask: Callable[[Shard], A], shard: Shard) -> A:
+    """Return the answer of the records that have a target: others add nothing to any sum."""
+    return ask(with_target(shard, ~np.isnan(as_numbers(shard.target))))
+
+
+def count_missing(shard: Shard) -> int:
+    """Return how many records have no target."""
+    return int(np.isnan(as_numbers(shard.target)).sum())
 
 
 def location_sums(shard: Shard, design: Design, scale: Scale, grid: int) -> IntArray:
@@ -382,10 +392,9 @@ def rounded(coefficients: FloatArray, grid: int) -> FloatArray:
 
 
 def scaled_target(y: FloatArray, scale: Scale) -> FloatArray:
-    """Return targets on the scale of their bounds, in [-1, 1]; a missing one is the middle."""
+    """Return targets on the scale of their bounds, in [-1, 1]."""
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled = (y - scale.centre) / scale.half
-    return np.clip(np.where(np.isnan(scaled), 0.0, scaled), -1.0, 1.0)
+        return np.clip((y - scale.centre) / scale.half, -1.0, 1.0)
 
 
 def coordinates(

@@ -100,6 +100,7 @@ def noisy_moments(
 ) -> tuple[NoisyMoments, Located]:
     """Release where target and columns lie, clip them there, then release their moments."""
     places = located(statistics, shares, noise, products.reach)
+    statistics = statistics.knowing(places.share_known)
     return _in_windows(statistics, places, shares, shares.model, products, noise, shares.mean)
 
 
@@ -114,10 +115,10 @@ def _in_windows(
     baseline: Baseline | None = None,
 ) -> tuple[NoisyMoments, Located]:
     """Release the moments of target, or residuals, and columns; the target's mean again alone."""
-    design, n = statistics.design, statistics.n
-    grid, block, windows = shares.grid(design, n), products.block(places), places.windows(design)
+    design, grid = statistics.design, shares.grid(statistics.design, statistics.n)
+    block, windows = products.block(places), places.windows(design)
     exact = statistics.gram(grid, places.window, windows, block.norm, baseline)
-    noisy = NoisyMoments.of(design, n, windows)
+    noisy = NoisyMoments.of(design, statistics.n_known, windows)
     sums = exact[block.rows, block.columns]
     noisy.put(block, *step_noise.add_noise(sums, block, grid, share, noise))
     if mean:
@@ -135,6 +136,7 @@ def regression_posterior(
 ) -> GaussianPosterior:
     """Release moments, read them, and correct the variances by the residuals."""
     noisy, places = noisy_moments(statistics, shares, products, noise)
+    statistics = statistics.knowing(places.share_known)
     asked = uneven(statistics, shares, noise)
     posterior = prior.update(noisy.released(places.window), places, uneven=asked)
     return scaled_by_residuals(posterior, statistics, shares, noise)
@@ -146,8 +148,9 @@ def release_mode(
     """Read the units, release the mode, calibrate."""
     shares = shares_of(statistics, prior, budget)
     units = read_units(statistics, prior, shares, noise)
+    statistics = statistics.knowing(units.share_known)
     mode = released_mode(statistics, prior, units, shares.model, noise, budget.delta)
-    draws, n = mode.coefficients[None], statistics.n
+    draws, n = mode.coefficients[None], statistics.n_known
     posterior = posterior_of_draws(draws, mode.law, units, prior, n)
     return scaled_by_residuals(posterior, statistics, shares, noise)
 
@@ -253,6 +256,7 @@ def two_stages(
         records = _TWO_STAGES / _GAUSSIAN_TWO_STAGES * math.sqrt(square)
     reach = widening(records, max(_TWO_STAGES_WIDER_FROM, _WIDER_FROM_EACH * columns))
     places = located(statistics, shares, noise, reach)
+    statistics = statistics.knowing(places.share_known)
     if places.numbers is not None:
         places = replace(places, numbers=_narrowed(places.numbers))
     places, shares = decorrelated(statistics, places, shares, noise, reach, _narrowed)
@@ -291,7 +295,7 @@ def _with_tail(
 
     It is averaged with 0, which it is near unless the residuals are skewed.
     """
-    n, grid = statistics.n, shares.grid(statistics.design, statistics.n)
+    n, grid = statistics.n_known, shares.grid(statistics.design, statistics.n)
     sums = statistics.clipped_excess(baseline, half, grid)
     total, variance = step_noise.add_noise(
         sums, shares.step(target_block()), grid, shares.mean, noise

@@ -125,14 +125,11 @@ class Schema:
         One domain per column. For data frames columns are found by name; for arrays they are
         taken in the order of the mapping.
     target : Interval or Categories, optional
-        Domain of the target: the classes of a classifier or the bounds of a regression.
+        Domain of the target: the classes of a classifier or the bounds of a regression. Records
+        without a target are left out, unless ``Categories(..., unseen=...)`` has a class for them.
     guarantee : PrivacyGuarantee or str, optional
         The guarantee of what was learned from data, set by :meth:`learn`; as text in JSON. Models
         that are fitted with the schema list it among the conditions of their own guarantee.
-    missing_target : bool, default=False
-        Whether records may lack a target. Models then leave such records out, and release with
-        noise how many count. By default a missing target counts as the middle of its bounds or as
-        the first class, which biases a model if there are many.
 
     Examples
     --------
@@ -144,7 +141,6 @@ class Schema:
     columns: Mapping[str, Domain]
     target: Domain | None
     guarantee: Any = field(compare=False, repr=False)
-    missing_target: bool = False
 
     learn: ClassVar[Callable[..., Schema]]
     """Return a schema whose ranges and bins are learned privately: `preprocessing.learn_schema`."""
@@ -154,7 +150,6 @@ class Schema:
         columns: Mapping[str, Domain],
         target: Domain | None = None,
         guarantee: Any = None,
-        missing_target: bool = False,
     ) -> None:
         if not isinstance(columns, Mapping):
             raise TypeError(
@@ -169,20 +164,12 @@ class Schema:
                 )
         if isinstance(target, Interval) and target.missing != "middle":
             raise ValueError(
-                "The Interval of a target has no missing=: Schema(..., missing_target=True) leaves "
-                "out records without a target."
-            )
-        if not isinstance(missing_target, bool) or (missing_target and target is None):
-            raise ValueError("missing_target must be True or False, and True needs a target.")
-        if missing_target and target is not None and target.names_unseen:
-            raise ValueError(
-                "Targets that are missing are left out (missing_target) or count as a class "
-                "(unseen): declare one of the two."
+                "The Interval of a target has no missing=: a model leaves out records without a "
+                "target."
             )
         object.__setattr__(self, "columns", {str(k): v for k, v in columns.items()})
         object.__setattr__(self, "target", target)
         object.__setattr__(self, "guarantee", guarantee)
-        object.__setattr__(self, "missing_target", missing_target)
 
     @property
     def classes(self) -> Categories:
@@ -206,7 +193,8 @@ class Schema:
 
     def _repr_html_(self) -> str:
         """Show one row for each column, the target last, and what was learned."""
-        parts = [table(CARD_COLUMNS, self.described(self.missing_target), text=range(3))]
+        left_out = self.target is not None and not self.target.names_unseen
+        parts = [table(CARD_COLUMNS, self.described(left_out), text=range(3))]
         if self.guarantee is not None:
             parts.append(tag("p", tag("span", "Learned: ", class_=QUIET), str(self.guarantee)))
         return card(f"Public domains of {len(self)} columns", *parts)
@@ -257,11 +245,6 @@ class Schema:
             inside = domain.holds(column)
             counts[name] = int(inside.size - inside.sum())
             lines.append(f"{name}: {counts[name]} of {inside.size} values outside {domain.short}")
-        if counts.get("target") and not self.missing_target:
-            lines.append(
-                "Declare that targets may be missing, Schema(..., missing_target=True): such "
-                "records are then left out. Otherwise they count, and bias a model."
-            )
         print("\n".join(lines))
         return counts
 
@@ -286,9 +269,8 @@ class Schema:
         """Return the schema as an object for JSON; categories must be JSON values."""
         columns = {name: domain.to_dict() for name, domain in self.columns.items()}
         learned = {} if self.guarantee is None else {"guarantee": str(self.guarantee)}
-        missing = {"missing_target": True} if self.missing_target else {}
         target = self.target and self.target.to_dict()
-        return {"columns": columns, "target": target, **learned, **missing}
+        return {"columns": columns, "target": target, **learned}
 
     @classmethod
     def from_dict(cls, fields: Any, where: str = "schema") -> Schema:
@@ -297,15 +279,13 @@ class Schema:
         ``where`` is its place in a larger document, for error messages.
         """
         learned = isinstance(fields, dict) and isinstance(fields.get("guarantee"), str)
-        missing = isinstance(fields, dict) and fields.get("missing_target") is True
-        more = [*["guarantee"] * learned, *["missing_target"] * missing]
-        given = read_fields(fields, ("columns", "target", *more), where)
+        given = read_fields(fields, ("columns", "target", *["guarantee"] * learned), where)
         if not isinstance(given["columns"], dict):
             refuse(f"{where}.columns", "must be an object")
         columns = {n: read_domain(d, f"{where}.columns.{n}") for n, d in given["columns"].items()}
         target = given["target"]
         domain = None if target is None else read_domain(target, f"{where}.target")
-        return cls(columns, domain, given.get("guarantee"), missing)
+        return cls(columns, domain, given.get("guarantee"))
 
     def to_json(self) -> str:
         """Return the schema as JSON text; categories must be JSON values."""

@@ -41,6 +41,11 @@ FAULTS.rows(METRICS, {
         at("metrics.plan._with_noise",
            lambda real, part, *rest: part if part.name == "spreads" else real(part, *rest),
            "log loss, a record"),
+    "The number of records without a target has half of its noise":
+        at("metrics.plan._with_noise",
+           lambda real, part, unit, share, *rest: real(
+               part, unit, share * (1 + (part.name == "missing")), *rest
+           ), "accuracy, a record"),
     "Metrics are divided by the exact number of records, though it is secret":
         at("metrics.plan.EvaluationPlan.release", lambda real, self, records, noise: replace(
                real(self, records, noise), n=len(records.truth)

@@ -54,7 +54,7 @@ FAULTS.rows(MOMENTS, {
                model=s.model + s.epsilon / 2
            )),
     "The sum of the target is thought to move by 1, and not by 2":
-        at("regression.location.target_block",
+        at("regression.location.counting_missing",
            changed(l1_sensitivity=half, entry_sensitivities=lambda each: each // each),
            "fourier, epsilon=1500"),
     "Of a replaced record only the square that comes is counted":
@@ -242,8 +242,8 @@ FAULTS.rows(PARTS, {
         at("regression.moments.Moments.squared_residuals",
            lambda real, *args: (4 * real(*args)[0], real(*args)[1]), LAPLACE),
     "The target is thought to move from 0 to 1":
-        at("regression.location.target_block",
-           changed(l1_sensitivity=Fraction(1), entry_sensitivities=np.array([1])), LAPLACE),
+        at("regression.location.counting_missing",
+           changed(l1_sensitivity=Fraction(1), entry_sensitivities=np.array([1, 1])), LAPLACE),
     "A person changes squared sums by as many times, not by its square":
         at("regression.gram.GaussianGram.protecting", lambda real, self, unit: replace(
                b := real(self, unit), bound=b.bound / unit.max_records
@@ -388,11 +388,10 @@ def _(_, y, scale):
     return np.nan_to_num(scaled, nan=0.0, posinf=1e3, neginf=-1e3).clip(-1e3, 1e3)
 
 
-@FAULTS.row("values", "regression.record_sums.scaled_target")
-def _(_, y, scale):
+@FAULTS.row("values", "regression.record_sums.of_known")
+def _(_, ask, shard):
     """A missing target stays NaN on its way into the sums."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.clip((y - scale.centre) / scale.half, -1.0, 1.0)
+    return ask(shard)
 
 
 @FAULTS.row("values", "regression.record_sums.gram")

@@ -64,10 +64,11 @@ FAULTS.rows(WORLDS, {
         at("base.estimator.copies_of", lambda real, weights, n, most, *rest: real(
                np.nan_to_num(weights) * n / max(np.nansum(np.abs(weights)), 1), n, most, *rest
            ), "weighted"),
-    "Where targets may be missing, a record that gets another pays for one that comes or goes":
-        at("privacy.budget.Copies.inner",
-           lambda real, self, budget: real(self, budget)._replace(epsilon=budget.epsilon),
-           "missing targets"),
+    "A record without a class takes a hundred others out of the tables":
+        at("counts.tables.CountTables.among", lambda real, self, n: real(
+               replace(self, tables=tuple(np.maximum(
+                   t - 100 * (n - int(self.tables[-1].sum())), 0) for t in self.tables)), n
+           ), "missing targets"),
     "The total weight is public, like the number of records":
         at("base.estimator.PrivateEstimator._sized",
            lambda real, self, read, budget, *rest: (read(self, None), budget), "weighted tables"),
