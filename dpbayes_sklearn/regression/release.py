@@ -81,7 +81,9 @@ _USUAL_TAIL = 0.03  # Standard deviation of the mean of what is clipped, in half
 # The former is over the root of n: its bias stays below half of the sampling error.
 _RESIDUALS_OUTSIDE, _VALUES_OUTSIDE = 0.4, 0.002
 _LEAST_REACH = 2.5  # A window reaches at least this many standard deviations.
-_FACTOR_SD = 0.5  # Prior standard deviation of the factor that residuals estimate.
+# Prior standard deviation of the factor that residuals estimate: where the variance around a model
+# is released with its moments, and where it is known roughly only.
+_FACTOR_SD, _ROUGH_FACTOR_SD = 0.2, 0.5
 
 GramBlock = GramMatrix | GaussianGram | Block
 """The products of a model, as they are released together."""
@@ -280,7 +282,7 @@ def two_stages(
     if shares.mean:
         half = within.half * places.target_end  # records beyond it are scaled
         found = _with_tail(found, statistics, baseline, half, shares, noise)
-    return scaled_by_residuals(found, statistics, shares, noise)
+    return scaled_by_residuals(found, statistics, shares, noise, _FACTOR_SD)
 
 
 def _with_tail(
@@ -312,12 +314,17 @@ Posterior = TypeVar("Posterior", bound=GaussianPosterior)
 
 
 def scaled_by_residuals(
-    posterior: Posterior, statistics: Moments, shares: Shares, noise: Noise
+    posterior: Posterior,
+    statistics: Moments,
+    shares: Shares,
+    noise: Noise,
+    factor_sd: float = _ROUGH_FACTOR_SD,
 ) -> Posterior:
     """Release the mean squared standardised residual, and correct the variances by it.
 
     Standardised residuals are clipped at 3.5, or more with more data. Their mean square, which
-    should be 1, becomes the factor of all variances. Of very many records a sample is asked.
+    should be 1 and has this prior deviation, becomes the factor of all variances. Of very many
+    records a sample is asked.
     """
     if not shares.residuals:
         return posterior
@@ -330,8 +337,8 @@ def scaled_by_residuals(
         np.array([total]), shares.step(residual_block()), grid, shares.residuals, noise
     )
     seen, error = reach**2 * float(sums[0]) / rows, reach**4 * float(variances[0]) / rows**2
-    believed = (seen * _FACTOR_SD**2 + error) / (_FACTOR_SD**2 + error)
-    left = error * _FACTOR_SD**2 / (_FACTOR_SD**2 + error)
+    believed = (seen * factor_sd**2 + error) / (factor_sd**2 + error)
+    left = error * factor_sd**2 / (factor_sd**2 + error)
     # intervals lose more where a variance is too small than they gain where it is too large
     return posterior.scaled(max(believed, 0.01) + left)
 
