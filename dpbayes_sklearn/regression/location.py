@@ -37,7 +37,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammainc, ndtr, ndtri, stdtr
+from scipy.special import gammainc, ndtr, stdtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray, Positions
 from dpbayes_sklearn.noise import Noise
@@ -252,14 +252,14 @@ class Located:
         """Return by which part clipping of columns may change the slopes of rests; 0 for columns.
 
         ``own`` are mean squares. What is taken of a column is missing in the rests that it is part
-        of, and is larger there, in units of their windows.
+        of, which are of usual size there, and is larger in units of their windows.
         """
         found = np.zeros(design.width)
         if self.decorrelated is not None:
             at, axes, which = self.decorrelated
             excess = np.zeros(design.width)
             excess[design.numbers] = at.lost(at.squares)[0] * at.squares
-            found[which] = (np.abs(axes[which]) @ excess) / own[which]
+            found[which] = (np.abs(axes[which]) @ excess) / np.sqrt(own[which])
         return found
 
 
@@ -401,7 +401,6 @@ _PAIRS_AT, _LEAST_SQUARE = 1.0, 0.2
 # A smaller correlation, or one of fewer errors, is left as it is.
 _LEAST_CORRELATION, _SURE_ERRORS = 0.5, 4.0
 _REST_WINDOW = 2.0  # Windows of columns whose rests are taken are wider by this factor.
-_FEW_BEYOND = 0.05  # A smaller share of the records beyond a distance tells no spread.
 _LEAST_EIGENVALUE = 0.02  # Smaller eigenvalues of correlations are taken for noise.
 # A number of missing targets below this many standard deviations of its noise counts as none.
 _MISSING_DEVIATIONS = 3.0
@@ -530,7 +529,8 @@ def decorrelated(
     counts = asked.window_counts(unscaled, rests, grid)
     seen, variance = noisy.distance_shares(counts, len(which), share)
     error = np.sqrt((np.eye(len(b)) + b**2) @ (at.error / at.half) ** 2)[which]
-    rest = narrowed(_located_rest(error, seen, variance, _NUMBER_REACH * reach))
+    centre = np.zeros(len(which))
+    rest = narrowed(locate(centre, error, seen, variance, _NUMBER_REACH * reach))
     axes[rests] /= rest.half[:, None]
     made = Decorrelated(at, axes, rests)
     found = replace(places, numbers=at.replaced(which, rest), decorrelated=made)
@@ -550,23 +550,6 @@ def _correlations(
     found[i, j] = found[j, i] = np.clip(products / size, -1.0, 1.0)
     error[i, j] = error[j, i] = np.sqrt(variance) / size
     return found, error
-
-
-def _located_rest(error: FloatArray, shares: FloatArray, variance: float, reach: float) -> Location:
-    """Return where numbers lie that others predict, less what they do.
-
-    Where columns have a value in common many rests are nearly the same, and the model takes their
-    spread for that of all. So none is below the spread of a normal column with as many records, two
-    errors less and at most half of all, beyond some distance.
-    """
-    at = locate(np.zeros(len(error)), error, shares, variance, reach)
-    beyond = np.cumsum(shares, axis=1)[:, :-1]
-    beyond = np.minimum(beyond - 2 * np.sqrt(variance * np.arange(1, len(RADII))), 0.5)
-    known = beyond > _FEW_BEYOND
-    least = np.where(known, RADII[1:] / -ndtri(np.where(known, beyond, 0.5) / 2), 0.0).max(axis=1)
-    spread = np.maximum(np.exp(at.log_spread), least)
-    half = np.maximum(at.half, np.minimum(reach * spread, 1.0))
-    return replace(at, log_spread=np.log(spread), half=half)
 
 
 def predictors(correlations: FloatArray, error: FloatArray) -> FloatArray:
