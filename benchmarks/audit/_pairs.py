@@ -248,7 +248,7 @@ def subjects() -> Iterator[Subject]:
     ):
         missing = model(schema=dp.Schema(SCHEMA, target))
         mixed = partial(_mixed, "record", (np.nan, *TARGETS))
-        yield _named(missing, "targets may be missing", mixed)
+        yield _named(missing, "targets may be missing", mixed, rounds=6)
     yield from _of_preparation()
     yield from container_subjects()
     yield from session_and_search_subjects(BY_RECORD, BY_TARGET)

@@ -44,7 +44,8 @@ GRID = {"mechanism": ["laplace", "fourier"]}
 def searches() -> list[Case]:
     """Search, and look at every run."""
     return [
-        *cases_of(_what_runs_get, _noise_of_scores, _who_is_held_out, _what_is_heard),
+        *cases_of(_what_runs_get, _noise_of_scores, _records_without_a_target),
+        *cases_of(_who_is_held_out, _what_is_heard),
         *cases_of(_number_of_runs, _many_runs, _with_a_delta),
         *cases_of(_sides_of_persons, _two_searches_at_once, _models_that_are_kept),
         *cases_of(_shares, _what_is_refused, _ledgers, _winner),
@@ -87,6 +88,18 @@ def _noise_of_scores() -> Iterator[str]:
         PrivateSearchCV(model, GRID, runs_per_candidate=3).fit(X, Y)
     if [int(one.result.sum()) for one in earned] == [one.result.score for one in told]:
         yield "scores carry no noise"
+
+
+def _records_without_a_target() -> Iterator[str]:
+    """See that every held-out record earns from 0 to what the noise of a score covers."""
+    y = np.where(np.arange(N) % 4, Y, 9.0)
+    y[::8] = np.nan  # not a class, and not a number
+    for model in (naive_bayes(**BAYES), line(bounds_X=(0, N))):
+        with calls_of(runs, "points") as earned:
+            PrivateSearchCV(model, GRID, runs_per_candidate=3).fit(X, y)
+        each = np.concatenate([one.result for one in earned])
+        if each.min() < 0 or each.max() > runs.sensitivity(model):
+            yield f"{type(model).__name__}: a record earns {each.min()} or {each.max()} points"
 
 
 def _who_is_held_out() -> Iterator[str]:

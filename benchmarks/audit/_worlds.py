@@ -88,6 +88,7 @@ class Alike(TreeUniverse):
 
 STAR, PAIR, THREE = Network.star([2], 2), Network.star([2, 2], 2), Network.star([3], 2)
 TREE = Network((2, 2, 2), ((2,), (0,), ()))  # class -> x0 -> x1
+SINGLE = Network((1, 2, 2), ((), (2,), ()))  # x0 has one value: its table is n
 NUMBER, LEVELS = Design((Interval(0, 1),)), Design((Categories([*"abc"]),))
 SLOPE = Design((Interval(-1, 1),), intercept=False)
 MATRIX = Twins(Design((Categories([*"abc"]),) * 4), levels=2)  # has matrix noise
@@ -109,6 +110,7 @@ def _counts() -> Iterator[World]:
     yield World("laplace", PAIR, 2, of_feature, TIGHT)
     yield World(Laplace(budget_split=0.5), STAR, 2, {}, TIGHT)
     yield World("laplace", TREE, 2, of_feature, TIGHT)
+    yield World("laplace", SINGLE, 2, {}, TIGHT)
     yield World("laplace", STAR, 2, {"epsilon": ODD}, TIGHT)
     yield World("laplace", STAR, 2, {"epsilon": 40.0}, TIGHT)
     for mechanism in (Laplace(noise="joint"), "fourier", Fourier(noise="joint")):

@@ -201,14 +201,14 @@ def test_two_records_of_a_regression(model: Any) -> None:
 
 
 def test_statistics_that_cannot_be_made_of_every_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = record_sums.scaled_target
+    real = record_sums.of_known
 
-    def strict(y: Any, scale: Any) -> Any:
-        if np.isnan(y).any():
+    def strict(ask: Any, shard: Any) -> Any:
+        if np.isnan(shard.target).any():
             raise ValueError("missing")
-        return real(y, scale)
+        return real(ask, shard)
 
-    monkeypatch.setattr(record_sums, "scaled_target", strict)
+    monkeypatch.setattr(record_sums, "of_known", strict)
     missing = Y.astype(float)
     missing[4] = np.nan
     model = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1))

@@ -50,6 +50,13 @@ FAULTS.rows("parts", {
            "logistic, sampler, linear, record"),
 })  # fmt: skip
 
+FAULTS.rows("replay of estimators", {
+    "Predictions of a logistic regression are scaled by how many records have a class":
+        at("logistic.release.LogisticPlan.release", lambda real, self, records, noise: real(
+               replace(self, rho=1 + records.read().records.n), records, noise
+           ), "LogisticRegression, targets may be missing"),
+})  # fmt: skip
+
 
 @FAULTS.row("parts", "logistic.release.perturbed_mode", RECORD)
 def _(real, records, plan, noise):

@@ -65,6 +65,10 @@ FAULTS.rows(SEARCHES, {
     "Every run has the epsilon of the whole search": at(f"{SEARCH}.PRICE", {"geometric": 1}),
     "Scores carry no noise":
         at(f"{RUNS}.score_law", lambda *_: DiscreteLaplace.of(Fraction(0), [1]), "noise of scores"),
+    "A held-out record without a target takes points away":
+        at(f"{RUNS}.points", lambda real, model, X, y: np.where(
+               model._has_target(y), real(model, X, y), -10
+           ), "without a target"),
     "The number of runs is fixed, and no longer secret":
         at(NUMBER, lambda _, stopping, source: stopping.inverse, "number of runs"),
     "With a delta every run has the zCDP of the whole search":
