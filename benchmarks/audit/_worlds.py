@@ -146,7 +146,8 @@ def _preparation() -> Iterator[World]:
     yield World("quantiles", _questions(outer), 3, {})
     yield World("quantiles", _questions(centre), 3, six)
     yield World("quantiles", _questions(BinEdges(2), BinEdges(2)), 2, {"epsilon": 12.0})
-    yield World("quantiles", _questions(quantiles.RangeAndEdges(2, 4, 8.0)), 4, eight)
+    for public in (8.0, 1000.0):  # edges within the range, or beyond it
+        yield World("quantiles", _questions(quantiles.RangeAndEdges(2, 4, public)), 4, eight)
     yield World("permute_and_flip", ColumnChoice(PAIR, 1), 4, eight)
     yield World("permute_and_flip", ColumnChoice(Network.star([3, 3], 3), 1), 2, {"epsilon": 0.5})
     yield World("permute_and_flip", ColumnChoice(Network.star([2, 2, 2], 2), 2), 2, eight)

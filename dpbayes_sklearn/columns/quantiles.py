@@ -19,6 +19,7 @@ of them. Records of a person come, go or are replaced one after the other, so ra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -368,6 +369,20 @@ class OuterQuantiles:
         return len(numbers) == 2 and _ascending(numbers)
 
 
+def _window(low: float, high: float) -> tuple[float, float]:
+    """Return a range with as much room again on both sides, of round ends.
+
+    Edges in it are looked for on a lattice that has whole numbers, if the range is of such.
+
+    >>> _window(0.5, 6.5), _window(-0.1, 0.3)
+    ((-16.0, 16.0), (-1.0, 1.0))
+    """
+    step = 2.0 ** math.ceil(math.log2(high - low))
+    centre = step * round((low / 2 + high / 2) / step)
+    ends = min(low, centre - 2 * step), max(high, centre + 2 * step)
+    return max(ends[0], -LARGEST_NUMBER), min(ends[1], LARGEST_NUMBER)
+
+
 @dataclass(frozen=True)
 class RangeAndEdges:
     """A range that nearly all records are in, then edges between bins within it.
@@ -396,10 +411,17 @@ class RangeAndEdges:
 
     @property
     def _range_part(self) -> Fraction:
-        """Part of the budget for the range: as much as it needs, from a quarter to three."""
+        """Part of the budget for the range: as much as it needs, from 1/8 to 3/4."""
         known = self.n * self.unit.equivalent(self.epsilon)
         wanted = Fraction(_RANGE_RECORDS / known).limit_denominator(100) if known else Fraction(1)
-        return min(max(wanted, QUARTER), 1 - QUARTER)
+        return min(max(wanted, QUARTER / 2), 1 - QUARTER)
+
+    @property
+    def _finds_outer_edges(self) -> bool:
+        """Whether the outermost bins have so many records that their edges need no range."""
+        level = BinEdges(self.n_bins).levels[-1].scaled(1 - self._range_part)
+        rate = _nats_per_rank(level, self.unit, self.epsilon)
+        return self.n * rate >= self.n_bins * NATS / 2
 
     @property
     def _outer(self) -> OuterQuantiles:
@@ -411,9 +433,10 @@ class RangeAndEdges:
         """Return the low end of the range, the edges, and the high end."""
         part = self._range_part
         low, high = self._outer.ask(column, _with_part(choose, part))
-        edges = BinEdges(self.n_bins, (low, high))
-        inner = edges.ask(np.clip(column, low, high), _with_part(choose, 1 - part))
-        return low, *inner, high
+        window = _window(low, high) if self._finds_outer_edges else (low, high)
+        edges = BinEdges(self.n_bins, window)
+        inner = edges.ask(np.clip(column, *window), _with_part(choose, 1 - part))
+        return min(low, inner[0]), *inner, max(high, inner[-1])
 
     def could_answer(self, numbers: Sequence[float]) -> bool:
         """Tell whether numbers are two ends and the edges between them, in ascending order."""

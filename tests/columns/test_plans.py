@@ -32,6 +32,7 @@ ALL = [
     OuterQuantiles(LOW, HIGH, 3, 1.0),
     OuterQuantiles(LOW, HIGH, 3, 1.0, (0.0, 4.0)),
     RangeAndEdges(2, 3, 1.0),
+    RangeAndEdges(2, 3, 1000.0),  # which looks for edges beyond the range, too
     CentreAndSpread(3, 1.0),
     CentreAndSpread(3, 1.0, (-1.0, 4.0)),
 ]
@@ -95,6 +96,18 @@ COLUMNS = {
     "tiny": 1e-300 * RNG.normal(size=N),
     "huge": 1e300 * RNG.random(N),
 }
+
+
+@pytest.mark.parametrize("name", ["normal", "log-normal"])
+def test_a_range_does_not_cut_off_outer_edges(name):
+    """With enough records edges have the error of their own share, 7/8 of the budget."""
+    ordered, wanted = np.sort(np.asarray(COLUMNS[name], float)), np.arange(1, 8) / 8
+    away = []
+    for seed in range(20):
+        _, *edges, _ = released(ordered, RangeAndEdges(8, N, 1.0), 1.0, seed)
+        low, high = (np.searchsorted(ordered, edges, side=side) / N for side in ("left", "right"))
+        away.append(np.maximum(np.maximum(low - wanted, wanted - high), 0).mean())
+    assert np.mean(away) * N < 20  # records; 8 with bounds
 
 
 @pytest.mark.parametrize("name", COLUMNS)
