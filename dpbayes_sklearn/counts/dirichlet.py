@@ -60,8 +60,6 @@ class DirichletPrior:
         """Return the belief after seeing released counts or character sums."""
         if not released.laws:
             return plug_in(self, released)
-        if isinstance(released, ReleasedCounts):
-            released = released.with_class()
         return _INFERENCE[self.inference](self, released)
 
 
@@ -110,7 +108,7 @@ def noise_aware(
 ) -> NetworkPosterior:
     """Read released counts as exact ones plus noise of a known law."""
     if isinstance(released, ReleasedCounts):
-        return NoiseAwarePosterior(prior.network, prior.alphas, released)
+        return NoiseAwarePosterior(prior.network, prior.alphas, released.with_class())
     return NoiseAwareCharacters(prior.network, prior.alphas, released)
 
 
@@ -121,7 +119,7 @@ def adaptive(
     if not isinstance(released, ReleasedCounts):
         return noise_aware(prior, released)
     ordered = prior.ordered or (False,) * len(prior.network.sizes)
-    return AdaptivePosterior(prior.network, prior.alphas, released, ordered)
+    return AdaptivePosterior(prior.network, prior.alphas, released.with_class(), ordered)
 
 
 _INFERENCE = {"plug_in": plug_in, "noise_aware": noise_aware, "adaptive": adaptive}

@@ -133,8 +133,11 @@ class NoisyTables(TablesPlan):
 
     def release(self, statistics: CountTables, noise: Noise) -> NetworkPosterior:
         """Add noise to the tables."""
-        noisy = noise.add(statistics.tables, self.law)
         n, size_laws = self.facts.n, self.facts.laws
+        # a table of one cell may have no noise: it holds all n, with a class or without
+        public = [t.size == 1 and not self.law.variance(u) for u, t in enumerate(statistics.tables)]
+        pairs = zip(statistics.tables, public, strict=True)
+        noisy = noise.add([np.full_like(t, n) if known else t for t, known in pairs], self.law)
         released = ReleasedCounts(self.prior.network, noisy, n, (self.law,), size_laws)
         return self.prior.update(released)
 

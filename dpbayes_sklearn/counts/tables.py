@@ -267,18 +267,14 @@ class CountTables:
             shard = with_target(shard, classes.is_known(shard.target))
         if shard.table.is_sparse and network.is_star:
             tables = count_sparse_star(network, encoder, classes, shard)
-            return cls(network, tables, n).among(n)
+            return cls(network, tables, n)
         chunks = encoder.chunks(shard.table)
         codes = ((x, classes.encode(shard.target[rows])) for rows, x in chunks)
         return cls.count(network, codes).among(n)
 
     def among(self, n: int) -> CountTables:
-        """Return the same counts, of n records of which some are in no cell.
-
-        A table of one cell has no noise where n is public: it holds all n.
-        """
-        tables = (t if t.size > 1 else np.full_like(t, n) for t in self.tables)
-        return CountTables(self.network, tuple(tables), n)
+        """Return the same counts, of n records of which some are in no cell."""
+        return replace(self, n=n)
 
     @property
     def structure(self) -> Network:
