@@ -70,7 +70,8 @@ FAULTS.rows(MOMENTS, {
         at("regression.ball_draws.score_range", lambda _, limit, reach: reach**2 / 2,
            "sampler, prior=100"),
     "The volume around a perturbed mode is thought not to change":
-        at("regression.mode.least_ridge", times(0.01), "map, epsilon=1.0"),
+        at("regression.mode.plan_mode", changed(ridge=lambda ridge: ridge / 100),
+           "map, epsilon=1.0"),
     "A replaced record is thought to change the gradient of a perturbed mode once":
         at("regression.mode.plan_mode", changed(gradient_noise=_halved), "map, epsilon=1.0"),
     "Draws of a regression follow a likelihood with twice its weight":
