@@ -187,14 +187,40 @@ def determinations(problem: Problem, seed: int) -> list[float]:
     return [float(m.score(X.iloc[test], y[test])) if m else np.nan for m in models]
 
 
+def too_wide(problem: Problem, factor: float, repeats: int) -> str:
+    """Return median and least R² with bounds that are so many times as wide, about their middle."""
+
+    def wider(domain: Any) -> Any:
+        if isinstance(domain, Categories):
+            return domain
+        middle, half = (domain.low + domain.high) / 2, (domain.high - domain.low) / 2
+        return Interval(middle - factor * half, middle + factor * half)
+
+    X, y = problem.X, np.asarray(problem.y, float)
+    columns = {name: wider(domain) for name, domain in problem.declared.columns.items()}
+    model = BayesianLinearRegression(1.0, schema=Schema(columns, wider(problem.declared.target)))
+    found = []
+    for train, test in (halves(len(y), seed) for seed in range(repeats)):
+        found.append(model.fit(X.iloc[train], y[train]).score(X.iloc[test], y[test]))
+    return f"{np.median(found):.2f} ({np.min(found):.2f})"
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--sets", nargs="*", default=[*SEEN, *HELD_OUT])
     parser.add_argument("--equal-width", action="store_true", help="no quantile bins")
+    parser.add_argument("--too-wide", nargs="*", type=float, help="factors, for regressions")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if factors := options.too_wide:
+        print("| table | " + " | ".join(f"{f:g} times" for f in factors) + " |")
+        print("|" + "---|" * (len(factors) + 1))
+        for name in REGRESSED:
+            cells = [too_wide(REGRESSED[name](), f, options.repeats) for f in factors]
+            print(f"| {name.removesuffix(' (R²)')} | " + " | ".join(cells) + " |", flush=True)
+        return
     heads = ["table", "declared", "wide", *(f"learned, {share:g} ε" for share in SHARES)]
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     for name in options.sets:
