@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import cloudpickle
 import joblib
 import numpy as np
 import pandas as pd
@@ -164,10 +165,22 @@ def test_clones_are_unfitted_and_equal(mechanism):
 def test_pickles_predict_the_same(mechanism, tmp_path):
     model = classifier(mechanism=mechanism, accountant=BudgetAccountant()).fit(X, Y)
     joblib.dump(model, tmp_path / "model")
-    for copy in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model")):
+    for copy in (
+        pickle.loads(pickle.dumps(model)),
+        cloudpickle.loads(cloudpickle.dumps(model)),
+        joblib.load(tmp_path / "model"),
+    ):
         assert_array_equal(copy.predict_log_proba(X), model.predict_log_proba(X))
         assert copy.guarantee_ == model.guarantee_
         assert copy.accountant == model.accountant
+
+
+def test_the_state_of_released_characters_has_no_keys_that_skops_refuses():
+    released = classifier(mechanism="fourier", inference="plug_in").fit(X, Y).posterior_.released
+    state = released.__getstate__()
+    assert not any(isinstance(value, dict) for value in state.values())
+    assert {*state} == {*released.__dict__}
+    assert [*pickle.loads(pickle.dumps(released)).blocks] == [*released.blocks]
 
 
 def test_calibration():

@@ -14,6 +14,7 @@ X = np.random.default_rng(0).random((300, 2))
 Y = (X[:, 0] > 0.5).astype(int)
 MODELS = [
     BayesianNaiveBayes(classes=[0, 1], bounds=(0, 1), n_bins=4),
+    BayesianNaiveBayes(classes=[0, 1], bounds=(0, 1), n_bins=4, mechanism="fourier"),
     BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1)),
 ]
 

@@ -329,6 +329,13 @@ class ReleasedCharacters(Released):
     # The law of the noise in n, of every batch: none if it is public.
     size_laws: tuple[NoiseLaw, ...] = ()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields with blocks as pairs: skops stores no mapping whose keys are tuples."""
+        return {**self.__dict__, "blocks": [*self.blocks.items()]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, blocks=dict(state["blocks"]))
+
     @property
     def noise(self) -> Marginal:
         """The distribution of the noise in one sum, all batches together."""
