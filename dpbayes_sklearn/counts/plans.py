@@ -38,7 +38,7 @@ from dpbayes_sklearn.counts.fourier import (
 )
 from dpbayes_sklearn.counts.posterior import DrawsPosterior, NetworkPosterior, TemperedPosterior
 from dpbayes_sklearn.counts.splits import draw_tables, rounded_up
-from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
+from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts, Tables
 from dpbayes_sklearn.counts.temperature import (
     DEFAULT,
     TEMPERINGS,
@@ -134,10 +134,7 @@ class NoisyTables(TablesPlan):
     def release(self, statistics: CountTables, noise: Noise) -> NetworkPosterior:
         """Add noise to the tables."""
         n, size_laws = self.facts.n, self.facts.laws
-        # a table of one cell may have no noise: it holds all n, with a class or without
-        public = [t.size == 1 and not self.law.variance(u) for u, t in enumerate(statistics.tables)]
-        pairs = zip(statistics.tables, public, strict=True)
-        noisy = noise.add([np.full_like(t, n) if known else t for t, known in pairs], self.law)
+        noisy = noise.add(with_public_cells(statistics.tables, self.law, n), self.law)
         released = ReleasedCounts(self.prior.network, noisy, n, (self.law,), size_laws)
         return self.prior.update(released)
 
@@ -166,6 +163,13 @@ class NoisyTables(TablesPlan):
     @property
     def _described(self) -> tuple[str, float]:
         return f"{type(self.law).__name__} noise", float(self.law.variances.mean()) ** 0.5
+
+
+def with_public_cells(tables: Tables, law: NoiseLaw, n: int) -> Tables:
+    """Return tables of which a single cell without noise holds all n records: that is public."""
+    public = (t.size == 1 and not law.variance(u) for u, t in enumerate(tables))
+    pairs = zip(tables, public, strict=True)
+    return tuple(np.full_like(t, n) if known else t for t, known in pairs)
 
 
 @lru_cache(maxsize=16)

@@ -57,7 +57,7 @@ FAULTS.rows(COUNTS, {
         at("counts.fourier.sup_sensitivity", lambda real, *args: max(1, real(*args) // 2),
            "fourier, Network"),
     "A table of one cell, which has no noise, holds the records that have a class":
-        at("counts.tables.CountTables.among", lambda real, self, n: replace(self, n=n),
+        at("counts.plans.with_public_cells", lambda _, tables, *rest: tables,
            "Network(sizes=(1, 2, 2)"),
     "A feature is thought to move its own table, not its child's":
         at(CHANGED, lambda real, *a: real(*a) if a[-1] == RECORD else min(1, real(*a)),
