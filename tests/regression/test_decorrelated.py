@@ -105,7 +105,7 @@ SCHEMA = Schema({"a": Interval(-5, 5), "b": Interval(-5, 5)}, target=Interval(-8
 
 @pytest.mark.parametrize("options", [{}, {"mechanism": "gaussian", "delta": 1e-6}])
 def test_intervals_of_correlated_columns_are_as_wide_as_those_of_others(options):
-    """They were unbounded, or more than ten times as wide as those of least squares."""
+    """They were five times as wide as those of least squares, or more."""
     X, y = correlated(20_000, 0.97)
     model = BayesianLinearRegression(1.0, schema=SCHEMA, random_state=0, **options).fit(X, y)
     exact = BayesianLinearRegression(np.inf, schema=SCHEMA).fit(X, y).coefficients()
