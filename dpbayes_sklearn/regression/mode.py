@@ -112,7 +112,7 @@ MOST_COLUMNS = 500
 """Coefficients that a mode may have at most."""
 
 _LEAST_BELOW = 0.1  # The share of residuals below the limit is taken to be at least this.
-_BEYOND_SD = 0.1  # Prior deviation of what a residual beyond the limit adds, in its spread.
+_BEYOND_SD = 0.15  # Prior deviation of what a residual beyond the limit adds, in its spread.
 _UPWARD = 1 + 2.0**-40  # This factor covers the rounding of floats.
 
 
