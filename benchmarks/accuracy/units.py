@@ -133,7 +133,7 @@ def regressions(repeats: int, jobs: int) -> None:
                     repeats,
                     lambda s, d, o: regression_score(d, o, s)[0],
                     data,
-                    {"epsilon": epsilon, "neighbours": kind},
+                    {"epsilon": epsilon, "privacy_unit": PrivacyUnit(neighbours=kind)},
                 )
                 for kind in KINDS
             ]
