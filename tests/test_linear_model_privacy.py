@@ -239,3 +239,13 @@ def test_budgets_that_floats_cannot_hold_are_refused_before_the_charge(mechanism
     with pytest.raises(ValueError, match="too large for draws of coefficients"):
         model.fit(X, X.sum(axis=1))
     assert len(ledger) == 0
+
+
+def test_few_records_are_fitted_with_any_epsilon():
+    """Without noise to speak of their moments are singular, up to rounding."""
+    schema = Schema({"a": Interval(0, 1), "b": Categories([1, 2, 3, 4])}, Interval(0, 1))
+    model = BayesianLinearRegression(1e15, schema=schema, mechanism="fourier", random_state=0)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([rng.random(5), rng.integers(1, 5, 5)])
+        assert np.isfinite(model.fit(X, rng.random(5)).predict(X)).all()

@@ -108,7 +108,7 @@ class SupNorm(NoiseLaw):
     @classmethod
     def of(cls, sides: tuple[int, ...], sensitivity: int, epsilon: Fraction) -> SupNorm:
         """Return the law for numbers that change by at most ``sides`` times ``sensitivity``."""
-        scale, grid = lattice_scale(len(sides), sensitivity, epsilon)
+        scale, grid = lattice_scale(len(sides), sensitivity, epsilon, max(sides, default=1))
         return cls(scale, sides, grid)
 
     @property

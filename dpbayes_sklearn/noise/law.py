@@ -352,10 +352,13 @@ def laplace_scale(sensitivity: Fraction | int, epsilon: Fraction) -> Fraction:
     return representable_scale(scale)
 
 
-def lattice_scale(size: int, sensitivity: int, epsilon: Fraction) -> tuple[Fraction, int]:
+def lattice_scale(
+    size: int, sensitivity: int, epsilon: Fraction, widest: int = 1
+) -> tuple[Fraction, int]:
     """Return the scale of noise whose norm has this sensitivity, and a lattice 1/grid for it.
 
-    With scale b in steps of the lattice, size/2b <= 1/2: samplers accept most proposals.
+    With scale b in steps of the lattice, size/2b <= 1/2: samplers accept most proposals. A number
+    has ``widest`` times as much noise as its norm at most.
     """
     least = size * epsilon / sensitivity
     grid = 1 << max(0, (-(-least.numerator // least.denominator) - 1).bit_length())
@@ -365,7 +368,7 @@ def lattice_scale(size: int, sensitivity: int, epsilon: Fraction) -> tuple[Fract
             f"epsilon={float(epsilon):g} is too large for joint noise on {size} sums; "
             "use noise='independent'."
         )
-    if steps > MAX_TERM or 64 * (size + 1) * steps > _MOST_STEPS:
+    if steps > MAX_TERM or 64 * (size + 1) * steps * widest > _MOST_STEPS:
         raise ValueError(
             f"epsilon={float(epsilon):g} is too small: the noise would not fit into 64 bits."
         )

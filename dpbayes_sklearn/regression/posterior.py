@@ -366,7 +366,8 @@ def _cholesky(matrix: FloatArray) -> tuple[FloatArray, bool]:
     try:
         factor: tuple[FloatArray, bool] = cho_factor(matrix, lower=True)
     except LinAlgError:  # singular moments and a prior too weak for a double to notice
-        factor = cho_factor(matrix + 1e-12 * matrix.diagonal().max() * np.eye(len(matrix)), True)
+        least = 1e-12 * matrix.diagonal().max() * np.eye(len(matrix))
+        factor = cho_factor(_semidefinite(matrix) + least, lower=True)
     return factor
 
 

@@ -133,6 +133,7 @@ def test_the_models_ledger_is_charged_by_default():
         ({"scoring": []}, "at least one metric"),
         ({"epsilon": 0}, "epsilon must be in the range"),
         ({"epsilon": -1}, "must not be negative"),
+        ({"epsilon": 1e-12}, "would not fit into 64 bits"),
         ({"delta": 1}, "delta in"),
         ({"level": 1.0}, "'level' parameter of private_score"),
         ({"least_probability": 0}, "'least_probability' parameter"),
