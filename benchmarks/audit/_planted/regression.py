@@ -318,7 +318,7 @@ def _(real, self, model, grid):
 def _(real, self, sums, *rest):
     """Where to clip the target is read from the exact sums instead of the noisy ones."""
     noisy, errors = real(self, sums, *rest)
-    return np.clip(sums / self._grid**2 / self._rows, -1, 1) + 0 * noisy, errors
+    return np.clip(sums / self._grid**2 / self.rows, -1, 1) + 0 * noisy, errors
 
 
 @FAULTS.row(
