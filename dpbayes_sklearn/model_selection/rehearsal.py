@@ -72,7 +72,7 @@ from dpbayes_sklearn.privacy import exact
 from dpbayes_sklearn.privacy.budget import Exact, PrivacyUnit, round_up
 from dpbayes_sklearn.privacy.composition import renyi_epsilon
 from dpbayes_sklearn.release import GUESS
-from dpbayes_sklearn.schema.values import Kind, kind_of
+from dpbayes_sklearn.schema.values import Kind, kind_of, kind_of_column
 
 # The cell of a rehearsal, by the kind of its column; 0 for all others.
 _STAND_IN_CELLS: dict[Kind, Any] = {"text": "", "booleans": False}
@@ -115,19 +115,19 @@ def _one_row(X: Any) -> Any:
 
 def _row_of_pandas(nobody: Any) -> Any:
     columns = [nobody.iloc[:, j] for j in range(nobody.shape[1])]
-    row = type(nobody)({j: _cell(type(column), column.dtype) for j, column in enumerate(columns)})
+    row = type(nobody)({j: _cell(column) for j, column in enumerate(columns)})
     row.columns = nobody.columns
     return row
 
 
-def _cell(series: Any, dtype: Any) -> Any:
+def _cell(column: Any) -> Any:
     """Return a column of one cell, of its type if that says what it holds."""
-    kind = kind_of(dtype)
-    cell = _STAND_IN_CELLS.get(kind, 0)
+    series, dtype, kind = type(column), column.dtype, kind_of_column(column)
+    cell = None if hasattr(dtype, "categories") else _STAND_IN_CELLS.get(kind, 0)
     with suppress(Exception):  # the types of columns are open-ended, and so are their errors
         if kind != "anything":
             return series([cell], dtype=dtype)
-    return series([cell], dtype=object)
+    return series([0], dtype=object)
 
 
 def _row_of_polars(nobody: Any) -> Any:
