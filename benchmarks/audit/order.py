@@ -38,7 +38,7 @@ from dpbayes_sklearn.counts import plans, temperature
 from dpbayes_sklearn.counts.temperature import LossRecords, LossSums
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
-from dpbayes_sklearn.regression import location, release
+from dpbayes_sklearn.regression import release, step_noise
 from dpbayes_sklearn.regression.moments import Moments, Predictive, Windows
 from dpbayes_sklearn.regression.record_sums import RADII
 
@@ -112,8 +112,8 @@ def _few_are_enough(unit: PrivacyUnit) -> Any:
     """Let two of the eight records be enough for every step."""
     worth = SOME * float(unit.equivalent(EPSILON))
     return planted(
-        (location, "_ENOUGH_RECORDS", worth),
-        (location, "_LEAST_SAMPLE", SOME),
+        (step_noise, "_ENOUGH_RECORDS", worth),
+        (step_noise, "_LEAST_SAMPLE", SOME),
         (release, "_MOST_RESIDUALS", worth),
         (temperature, "_ENOUGH", SOME),
     )

@@ -24,8 +24,8 @@ follow from v and from how well each fits.
 If numbers are too many for the first two, one histogram takes their place: of the distance of each
 record's farthest number from the middle of its bounds. All numbers then have the same window.
 
-They become windows (:mod:`dpbayes_sklearn.regression.location`), in which moments are taken. So
-noise is relative to what the data do, not to the width of their bounds.
+They become windows (`design`), in which moments are taken. So noise is relative to what the data
+do, not to the width of their bounds.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammainc, ndtr, stdtr
 
-from dpbayes_sklearn._typing import FloatArray, IntArray, Positions
+from dpbayes_sklearn._typing import FloatArray, Positions
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.regression import step_noise
 from dpbayes_sklearn.regression.design import (
     WHOLE_WINDOW,
     DecorrelatedWindows,
@@ -51,17 +50,13 @@ from dpbayes_sklearn.regression.design import (
     Windows,
 )
 from dpbayes_sklearn.regression.moments import (
-    Block,
     Moments,
-    counting_missing,
-    distance_block,
     location_block,
     pairs_block,
     target_block,
 )
 from dpbayes_sklearn.regression.record_sums import RADII, Baseline
-from dpbayes_sklearn.regression.step_noise import Shares
-from dpbayes_sklearn.release import drawn_sample
+from dpbayes_sklearn.regression.step_noise import NoisyLocation, Shares, sampled
 
 # Spreads on the scale of the bounds whose posterior is computed.
 _SPREADS = np.geomspace(0.005, 1.0, 61)
@@ -383,12 +378,9 @@ def _shares(errors: tuple[float, ...]) -> FloatArray:
     return _bins(within)
 
 
-_ENOUGH_RECORDS = 100_000  # More records than this over epsilon say nothing new about a location.
-_LEAST_SAMPLE = 10_000  # A sample has at least this many records.
 # Windows of the target and of numbers reach this many standard deviations.
 _TARGET_REACH, _NUMBER_REACH = 2.25, 2.5
 _RESIDUAL_REACH = 2.5  # Windows of residuals reach this many standard deviations.
-_ANYWHERE = 1 / 3  # Variance of a place within [-1, 1] of which nothing is known.
 # Standard deviation of the mean residual of a model with a constant, in widths of the window.
 _SKEWED = 0.01
 # Parts of the shares of target and numbers that are spent on their means.
@@ -402,8 +394,6 @@ _PAIRS_AT, _LEAST_SQUARE = 1.0, 0.2
 _LEAST_CORRELATION, _SURE_ERRORS = 0.5, 4.0
 _REST_WINDOW = 2.0  # Windows of columns whose rests are taken are wider by this factor.
 _LEAST_EIGENVALUE = 0.02  # Smaller eigenvalues of correlations are taken for noise.
-# A number of missing targets below this many standard deviations of its noise counts as none.
-_MISSING_DEVIATIONS = 3.0
 _FARTHEST_SIGN = 0.95  # A sign is centred at most this far from 0.
 
 
@@ -413,7 +403,7 @@ def located(statistics: Moments, shares: Shares, noise: Noise, reach: float) -> 
     Windows reach 2.25 standard deviations of the target and 2.5 of a number, times ``reach``.
     """
     design, grid = statistics.design, shares.grid(statistics.design, statistics.n)
-    asked = _sampled(statistics, shares, noise)
+    asked = sampled(statistics, shares, noise)
     rows, sums = asked.location_sums(grid)
     numbers, signs = (sums[:-1][kind[design.single]] for kind in (design.numbers, design.signs))
     columns, sums = len(numbers), np.append(numbers, sums[-1])
@@ -473,7 +463,7 @@ def located_residuals(
     lie, in widths of the target's window.
     """
     design, grid = statistics.design, shares.grid(statistics.design, statistics.n)
-    asked = _sampled(statistics, shares, noise)
+    asked = sampled(statistics, shares, noise)
     noisy, share = NoisyLocation(asked.n_known, grid, shares, noise), shares.spread
     if design.intercept:
         share = _NUMBER_MEAN * shares.spread
@@ -508,7 +498,7 @@ def decorrelated(
     at, design = places.numbers, statistics.design
     if at is None or not shares.pairs:
         return places, shares
-    grid, asked = shares.grid(design, statistics.n), _sampled(statistics, shares, noise)
+    grid, asked = shares.grid(design, statistics.n), sampled(statistics, shares, noise)
     noisy, block = NoisyLocation(asked.n_known, grid, shares, noise), pairs_block(design)
     near = replace(at, half=np.minimum(_PAIRS_AT * np.exp(at.log_spread), at.half))
     windows = replace(places, numbers=near).windows(design)
@@ -570,62 +560,3 @@ def predictors(correlations: FloatArray, error: FloatArray) -> FloatArray:
         least = max(ridge.max(initial=0.0), _LEAST_EIGENVALUE)
         found[j, use] = (axes / np.maximum(values, least)) @ (axes.T @ kept[j, use])
     return found
-
-
-def _sampled(statistics: Moments, shares: Shares, noise: Noise) -> Moments:
-    """Return the same questions, about a random sample if there are more records than needed."""
-    n = statistics.n
-    every = max(1, min(int(n * shares.per_record / _ENOUGH_RECORDS), n // _LEAST_SAMPLE))
-    return statistics.about(drawn_sample(n, every, statistics.unit, noise))
-
-
-class NoisyLocation:
-    """Releases noisy means and shares of some records."""
-
-    def __init__(self, rows: int, grid: int, shares: Shares, noise: Noise) -> None:
-        self.rows, self._grid, self._shares, self._noise = float(rows), grid, shares, noise
-        self.missing: int | None = None  # Records without a target, if the first step counts them.
-
-    def means(
-        self, sums: IntArray, block: Block, share: Fraction, prior: float = _ANYWHERE
-    ) -> tuple[FloatArray, FloatArray]:
-        """Release means, and return them and their standard deviations.
-
-        They are averaged with a prior of mean 0 and this variance: unless it is given, that of
-        any place within the bounds.
-        """
-        noisy, noise = self._noisy(sums, block, share)
-        variance = noise / self.rows**2
-        kept = prior / (prior + variance)
-        return kept * np.clip(noisy / self.rows, -1.0, 1.0), np.sqrt(kept * variance)
-
-    def distance_shares(
-        self, counts: IntArray, columns: int, share: Fraction
-    ) -> tuple[FloatArray, float]:
-        """Release the share of records at each distance, and return the variance of their noise."""
-        sums = counts.ravel() * self._grid**2
-        noisy, variance = self._noisy(sums, distance_block(columns, len(RADII)), share)
-        return noisy.reshape(counts.shape) / self.rows, float(variance.max()) / self.rows**2
-
-    def mean_products(
-        self, sums: IntArray, block: Block, share: Fraction
-    ) -> tuple[FloatArray, FloatArray]:
-        """Release means of products, and return them and the variances of their noise."""
-        noisy, variance = self._noisy(sums, block, share)
-        return noisy / self.rows, variance / self.rows**2
-
-    def _noisy(
-        self, sums: IntArray, block: Block, share: Fraction
-    ) -> tuple[FloatArray, FloatArray]:
-        missing, self.missing = self.missing, None
-        if missing is None:
-            step = self._shares.step(block)
-            return step_noise.add_noise(sums, step, self._grid, share, self._noise)
-        step, both = self._shares.step(counting_missing(block)), (sums, [missing * self._grid**2])
-        noisy, variance = step_noise.add_noise(
-            np.concatenate(both), step, self._grid, share, self._noise
-        )
-        error = float(np.sqrt(variance[-1]))
-        if noisy[-1] > _MISSING_DEVIATIONS * error:
-            self.rows = max(self.rows - float(noisy[-1]), error, 1.0)
-        return noisy[:-1], variance[:-1]

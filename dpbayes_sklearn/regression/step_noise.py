@@ -12,7 +12,15 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
 from dpbayes_sklearn.regression.design import Design
-from dpbayes_sklearn.regression.moments import Block, largest_grid
+from dpbayes_sklearn.regression.moments import (
+    Block,
+    Moments,
+    counting_missing,
+    distance_block,
+    largest_grid,
+)
+from dpbayes_sklearn.regression.record_sums import RADII
+from dpbayes_sklearn.release import drawn_sample
 
 _TARGET_RECORDS = 150  # The target's location gets what this many records are worth.
 _MEAN_RECORDS = 80  # The target's mean in its window gets what this many records are worth.
@@ -292,3 +300,67 @@ def add_noise(
 def widening(n_epsilon: float, from_records: float = 5000) -> float:
     """Return how much farther to clip with more data, so that the bias vanishes."""
     return float(max(1.0, n_epsilon / from_records) ** 0.25)
+
+
+_ENOUGH_RECORDS = 100_000  # More records than this over epsilon say nothing new about a location.
+_LEAST_SAMPLE = 10_000  # A sample has at least this many records.
+_ANYWHERE = 1 / 3  # Variance of a place within [-1, 1] of which nothing is known.
+# A number of missing targets below this many standard deviations of its noise counts as none.
+_MISSING_DEVIATIONS = 3.0
+
+
+def sampled(statistics: Moments, shares: Shares, noise: Noise) -> Moments:
+    """Return the same questions, about a random sample if there are more records than needed."""
+    n = statistics.n
+    every = max(1, min(int(n * shares.per_record / _ENOUGH_RECORDS), n // _LEAST_SAMPLE))
+    return statistics.about(drawn_sample(n, every, statistics.unit, noise))
+
+
+class NoisyLocation:
+    """Releases noisy means and shares of some records."""
+
+    def __init__(self, rows: int, grid: int, shares: Shares, noise: Noise) -> None:
+        self.rows, self._grid, self._shares, self._noise = float(rows), grid, shares, noise
+        self.missing: int | None = None  # Records without a target, if the first step counts them.
+
+    def means(
+        self, sums: IntArray, block: Block, share: Fraction, prior: float = _ANYWHERE
+    ) -> tuple[FloatArray, FloatArray]:
+        """Release means, and return them and their standard deviations.
+
+        They are averaged with a prior of mean 0 and this variance: unless it is given, that of
+        any place within the bounds.
+        """
+        noisy, noise = self._noisy(sums, block, share)
+        variance = noise / self.rows**2
+        kept = prior / (prior + variance)
+        return kept * np.clip(noisy / self.rows, -1.0, 1.0), np.sqrt(kept * variance)
+
+    def distance_shares(
+        self, counts: IntArray, columns: int, share: Fraction
+    ) -> tuple[FloatArray, float]:
+        """Release the share of records at each distance, and return the variance of their noise."""
+        sums = counts.ravel() * self._grid**2
+        noisy, variance = self._noisy(sums, distance_block(columns, len(RADII)), share)
+        return noisy.reshape(counts.shape) / self.rows, float(variance.max()) / self.rows**2
+
+    def mean_products(
+        self, sums: IntArray, block: Block, share: Fraction
+    ) -> tuple[FloatArray, FloatArray]:
+        """Release means of products, and return them and the variances of their noise."""
+        noisy, variance = self._noisy(sums, block, share)
+        return noisy / self.rows, variance / self.rows**2
+
+    def _noisy(
+        self, sums: IntArray, block: Block, share: Fraction
+    ) -> tuple[FloatArray, FloatArray]:
+        missing, self.missing = self.missing, None
+        if missing is None:
+            step = self._shares.step(block)
+            return add_noise(sums, step, self._grid, share, self._noise)
+        step, both = self._shares.step(counting_missing(block)), (sums, [missing * self._grid**2])
+        noisy, variance = add_noise(np.concatenate(both), step, self._grid, share, self._noise)
+        error = float(np.sqrt(variance[-1]))
+        if noisy[-1] > _MISSING_DEVIATIONS * error:
+            self.rows = max(self.rows - float(noisy[-1]), error, 1.0)
+        return noisy[:-1], variance[:-1]

@@ -54,7 +54,7 @@ FAULTS.rows(MOMENTS, {
                model=s.model + s.epsilon / 2
            )),
     "The sum of the target is thought to move by 1, and not by 2":
-        at("regression.location.counting_missing",
+        at("regression.step_noise.counting_missing",
            changed(l1_sensitivity=half, entry_sensitivities=lambda each: each // each),
            "fourier, epsilon=1500"),
     "Of a replaced record only the square that comes is counted":
@@ -92,7 +92,7 @@ FAULTS.rows("replay of estimators", {
            changed(l1_sensitivity=half, entry_sensitivities=lambda each: each // each),
            "BayesianLinearRegression, laplace, intercept=True, schema"),
     "A record is thought to enter a distance bin, but to leave none":
-        at("regression.location.distance_block", changed(l1_sensitivity=half),
+        at("regression.step_noise.distance_block", changed(l1_sensitivity=half),
            "BayesianLinearRegression, gaussian"),
 })  # fmt: skip
 FAULTS.rows("replay of units", {
@@ -110,7 +110,7 @@ FAULTS.rows(GAUSSIAN, {
         at(GAUSSIAN_GRAM,
            lambda real, *public: replace(b := real(*public), bound=b.bound_of_one_record), "slope"),
     "Histograms of distances forget the bin that a record leaves":
-        at("regression.location.distance_block", changed(l1_sensitivity=half), "slope"),
+        at("regression.step_noise.distance_block", changed(l1_sensitivity=half), "slope"),
     "A step draws with twice its share of rho":
         at("regression.moments.GaussianBlock.law",
            lambda real, self, rho, grid: real(self, 2 * rho, grid), "slope"),
@@ -223,10 +223,10 @@ FAULTS.rows(PARTS, {
            ), "end of a search"),
     "Histograms of distances take the share of the means, too":
         at("regression.location._TARGET_MEAN", Fraction(3, 5), LAPLACE)
-        .also("regression.location.NoisyLocation.distance_shares",
+        .also("regression.step_noise.NoisyLocation.distance_shares",
               lambda real, self, c, n, share: real(self, c, n, share * Fraction(5, 2))),
     "A record is thought to change one distance bin of a column":
-        at("regression.location.distance_block", changed(l1_sensitivity=half), LAPLACE),
+        at("regression.step_noise.distance_block", changed(l1_sensitivity=half), LAPLACE),
     "A record counts twice in the histogram of the common scale":
         at("regression.record_sums.largest_counts", times(2), "common scale, laplace, record"),
     "The common scale of the columns is free":
@@ -250,7 +250,7 @@ FAULTS.rows(PARTS, {
         at("regression.moments.Moments.squared_residuals",
            lambda real, *args: (4 * real(*args)[0], real(*args)[1]), LAPLACE),
     "The target is thought to move from 0 to 1":
-        at("regression.location.counting_missing",
+        at("regression.step_noise.counting_missing",
            changed(l1_sensitivity=Fraction(1), entry_sensitivities=np.array([1, 1])), LAPLACE),
     "A person changes squared sums by as many times, not by its square":
         at("regression.gram.GaussianGram.protecting", lambda real, self, unit: replace(
@@ -314,7 +314,7 @@ def _(real, self, model, grid):
     return 16 * total, rows
 
 
-@FAULTS.row(MOMENTS, "regression.location.NoisyLocation.means", "fourier, epsilon=1.0")
+@FAULTS.row(MOMENTS, "regression.step_noise.NoisyLocation.means", "fourier, epsilon=1.0")
 def _(real, self, sums, *rest):
     """Where to clip the target is read from the exact sums instead of the noisy ones."""
     noisy, errors = real(self, sums, *rest)
@@ -323,7 +323,7 @@ def _(real, self, sums, *rest):
 
 @FAULTS.row(
     "replay of estimators",
-    "regression.location.NoisyLocation.means",
+    "regression.step_noise.NoisyLocation.means",
     "BayesianLinearRegression, gaussian",
 )
 def _(real, self, sums, *rest):

@@ -18,7 +18,7 @@ WORLDS, REPLAY, ORDER = "enumeration of units", "replay of units", "order of rec
 COUNTED, POSITIONS = "data.persons.counted_records", "noise.noise.random_positions"
 COINS, BLOCK = "model_selection.runs.coins_of", "regression.moments.Block"
 RECORDS = PrivacyUnit("record")
-SAMPLES = tuple(f"{m}.drawn_sample" for m in ("regression.location", "regression.release"))
+SAMPLES = tuple(f"{m}.drawn_sample" for m in ("regression.step_noise", "regression.release"))
 
 FAULTS.rows(WORLDS, {
     "All records of a person are thought to move what one of them does":
@@ -131,7 +131,7 @@ def _by_place(_, n, every, unit, noise):
 
 FAULTS.rows(ORDER, {
     "Where a regression lies is read from every s-th record":
-        at("regression.location.drawn_sample", _by_place, "sorted: laplace"),
+        at("regression.step_noise.drawn_sample", _by_place, "sorted: laplace"),
     "Residuals are those of every s-th record":
         at("regression.release.drawn_sample", _by_place, "sorted: laplace"),
     "A temperature is learned from every s-th record":
