@@ -463,10 +463,15 @@ class ReleasedCounts(Released):
         All, unless the sum of the table that has least noise in it is below n by three standard
         deviations: the others have no class.
         """
-        sizes = [(t.size * self.noise(u).variance, u) for u, t in enumerate(self.tables)]
+        if self.size_laws:
+            return self
+        noise = [
+            sum(law.marginal(u).variance for law in self.laws) for u in range(len(self.tables))
+        ]
+        sizes = [(t.size * v, u) for u, (t, v) in enumerate(zip(self.tables, noise, strict=True))]
         variance, node = min((each for each in sizes if each[0] > 0), default=(0.0, -1))
         total = float(self.tables[node].sum())
-        if self.size_laws or total >= self.n - _MISSING_DEVIATIONS * math.sqrt(variance):
+        if total >= self.n - _MISSING_DEVIATIONS * math.sqrt(variance):
             return self
         return replace(self, n=max(round(total), 1))
 
