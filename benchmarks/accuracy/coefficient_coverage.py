@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from joblib import Parallel, delayed
+from scipy import stats
 
 from dpbayes_sklearn import BayesianLinearRegression, Categories, Interval, Schema
 
@@ -262,6 +263,8 @@ class Cell(NamedTuple):
 
     coverage: str
     deviations: str
+    inside: FloatArray = np.empty(0)  # Coverage of each coefficient that is identified.
+    z: FloatArray = np.empty(0)  # Likewise, the standard deviation of (estimate - truth)/sd.
 
     @classmethod
     def of(cls, found: FloatArray) -> Cell:
@@ -277,7 +280,28 @@ class Cell(NamedTuple):
         inside, z = np.nanmean(known[:, :, 0], axis=0), np.nanstd(known[:, :, 1], axis=0)
         width = float(np.nanmedian(known[:, :, 2]))
         text = f"{inside.min():.2f} to {inside.max():.2f} ({width:.2g})"
-        return cls(", ".join(filter(None, [text, also])), f"{z.min():.2f} to {z.max():.2f}")
+        return cls(
+            ", ".join(filter(None, [text, also])), f"{z.min():.2f} to {z.max():.2f}", inside, z
+        )
+
+
+def summary(cells: list[Cell], releases: int) -> str:
+    """Return in how many settings, and for how many coefficients, intervals are as they should."""
+    known = [cell for cell in cells if len(cell.inside)]
+    z = np.round(np.concatenate([cell.z for cell in known]), 2)
+    inside = [np.round(cell.inside, 3) for cell in known]
+    held = sum(bool((own >= 0.92).all()) for own in inside)
+    good = sum(bool(((own >= 0.92) & (own <= 0.98)).all()) for own in inside)
+    times = np.arange(releases + 1)
+    within = times[(times >= 0.92 * releases) & (times <= 0.98 * releases)]
+    likely = stats.binom.pmf(within, releases, 0.95).sum()
+    chance = sum(likely ** len(own) for own in inside)
+    return (
+        f"{len(known)} settings with intervals. Every coefficient holds in 0.92 or more in {held}, "
+        f"between 0.92 and 0.98 in {good} (by chance {chance:.0f}); lowest "
+        f"{min(own.min() for own in inside):.2f}. Deviation of z for {len(z)} coefficients: below "
+        f"0.8 for {(z < 0.8).sum()}, above 1.1 for {(z > 1.1).sum()}, {z.min()} to {z.max()}."
+    )
 
 
 DELTA = 1e-6
@@ -292,6 +316,7 @@ def main() -> None:
     settings = [(n, epsilon) for n in RECORDS for epsilon in EPSILONS]
     heads = "| family | " + " | ".join(f"n = {n:,}, ε = {e:g}" for n, e in settings) + " |"
     lines: list[list[str]] = [[], []]
+    every: list[Cell] = []
     seeds = range(SEEDS, SEEDS + options.repeats)
     for family in ALL:
         cells = [
@@ -305,7 +330,9 @@ def main() -> None:
             for n, epsilon in settings
         ]
         star = "*" if family in CHOSEN_ON else ""
-        for own, part in zip(lines, zip(*cells, strict=True), strict=True):
+        every += cells
+        texts = zip(*(cell[:2] for cell in cells), strict=True)
+        for own, part in zip(lines, texts, strict=True):
             own.append(f"| {family}{star} | " + " | ".join(part) + " |")
         print(lines[0][-1], flush=True)
     for title, own in zip(
@@ -313,6 +340,7 @@ def main() -> None:
     ):
         print(f"\n{title}\n\n{heads}\n" + "|---" * (1 + len(settings)) + "|")
         print("\n".join(own))
+    print(f"\n{summary(every, options.repeats)}")
 
 
 if __name__ == "__main__":
