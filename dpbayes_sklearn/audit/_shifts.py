@@ -21,7 +21,7 @@ from dpbayes_sklearn.counts.temperature import LabelledCounts
 from dpbayes_sklearn.logistic.blocks import even_nodes
 from dpbayes_sklearn.logistic.record_sums import LabelledRecords, on_lattice
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
-from dpbayes_sklearn.regression import location
+from dpbayes_sklearn.regression import location, step_noise
 from dpbayes_sklearn.regression.design import WHOLE_WINDOW
 from dpbayes_sklearn.regression.gram import GramMatrix
 from dpbayes_sklearn.regression.moments import Moments, largest_grid, whole_block
@@ -115,8 +115,8 @@ def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
         for block in (
             vars(location)["location_block"](one.design.single),
             vars(location)["target_block"](),
-            vars(location)["distance_block"](columns, len(RADII)),
-            vars(location)["distance_block"](1, len(RADII)),
+            vars(step_noise)["distance_block"](columns, len(RADII)),
+            vars(step_noise)["distance_block"](1, len(RADII)),
         )
     )
     return [

@@ -121,7 +121,7 @@ def enumerate_delta(
     >>> from dpbayes_sklearn.counts.network import Network
     >>> found = enumerate_delta("gaussian", Network.star([2, 2], 2), n=2)
     >>> found.within, found.delta > 0.99e-6, found.n_pairs
-    (True, True, 448)
+    (True, True, 648)
     """
     chosen, universe = resolve_mechanism(mechanism), universe_of(structure)
     budget = Budget(exact(epsilon), exact(delta, "delta"), PrivacyUnit.of(unit))

@@ -356,7 +356,7 @@ def enumerate_loss(
     >>> from dpbayes_sklearn.counts.network import Network
     >>> found = enumerate_loss("laplace", Network.star([2, 2], 2), n=3)
     >>> found.loss, found.within, found.n_pairs
-    (1.0, True, 1008)
+    (1.0, True, 1620)
     >>> enumerate_loss("geometric", 2, n=5).worst_pair
     (((0,), (0,), (0,), (0,), (1,)), ((0,), (0,), (0,), (0,), (0,)))
     """

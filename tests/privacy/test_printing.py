@@ -60,7 +60,8 @@ def test_a_ledger_shows_what_is_spent_up_and_what_is_left_down() -> None:
     assert "<dt>spent</dt><dd>ε = 1.00001, δ = 1.00001e-06</dd>" in page
     assert "<dt>left</dt><dd>ε = 1, δ = 0.499998</dd>" in page
     assert "<dt>ceiling</dt><dd>ε = 2.00001, δ = 0.5</dd>" in page
-    assert "<td>1.00001</td><td>1.00001e-06</td><td>0.0100001</td>" in page
+    for head, value in (("epsilon", "1.00001"), ("delta", "1.00001e-06"), ("rho", "0.0100001")):
+        assert f'<td data-head="{head}">{value}</td>' in page
     assert "fixed beforehand" not in page
 
 
