@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from bisect import bisect
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,10 +47,13 @@ def commands(page: Path) -> Iterator[tuple[str, int]]:
 
 
 def written(page: Path, line: int) -> tuple[str, str]:
-    """Return commit and date of the newest line of the table that is nearest to a line."""
+    """Return commit and date of the newest line of the table nearest to a line, in its section."""
     lines = page.read_text("utf-8").split("\n")
     rows = [i + 1 for i, text in enumerate(lines) if text.startswith(("|", "!["))]
-    nearest = min(rows, key=lambda row: abs(row - line), default=line)
+    heads = [i + 1 for i, text in enumerate(lines) if text.startswith("#")]
+    section = bisect(heads, line)
+    own = [row for row in rows if bisect(heads, row) == section]
+    nearest = min(own or rows, key=lambda row: abs(row - line), default=line)
     first = last = nearest
     while first - 1 in rows:
         first -= 1
