@@ -34,6 +34,17 @@ def r2(model: BayesianLinearRegression, X: pd.DataFrame, y: np.ndarray) -> float
     return 1 - float(np.mean((y - model.predict(X)) ** 2) / np.var(y))
 
 
+def exact_and_private(
+    X: pd.DataFrame, y: np.ndarray, n: int, schema: Schema, seed: int
+) -> list[float]:
+    """Return R² on the records after the first n, without privacy and with epsilon = 1."""
+    models = [
+        BayesianLinearRegression(epsilon, schema=schema, random_state=seed).fit(X[:n], y[:n])
+        for epsilon in (float("inf"), 1.0)
+    ]
+    return [r2(model, X[n:], y[n:]) for model in models]
+
+
 def simulated(family: str, epsilon: float) -> Callable[[int], float]:
     """Return the R² of a release by its seed."""
 
@@ -84,11 +95,7 @@ def columns(repeats: int, width: int = 40) -> None:
             X = pd.DataFrame(rng.normal(size=(n + 10_000, width)), columns=names)
             w = rng.normal(size=width)
             y = X.to_numpy() @ (w / np.sqrt(w @ w)) + rng.normal(size=len(X))
-            models = [
-                BayesianLinearRegression(e, schema=schema, random_state=seed).fit(X[:n], y[:n])
-                for e in (float("inf"), 1.0)
-            ]
-            found.append([r2(model, X[n:], y[n:]) for model in models])
+            found.append(exact_and_private(X, y, n, schema, seed))
         exact, private = np.array(found).T
         print(f"| {n:,} | {exact.mean():.3f} | {private.mean():.3f} | {private.min():.3f} |")
 
@@ -114,11 +121,7 @@ def bounds(repeats: int, width: int = 22, n: int = 3300) -> None:
             y = x[:, :4] @ [1.0, 0.7, -0.5, 0.3] + factors[:, 0]
             y += 0.25 * y.std() * rng.normal(size=len(y))
             X, t = pd.DataFrame(centre + spread * x, columns=names), 0.05 * y / y.std()
-            models = [
-                BayesianLinearRegression(e, schema=schema, random_state=seed).fit(X[:n], t[:n])
-                for e in (float("inf"), 1.0)
-            ]
-            found.append([r2(model, X[n:], t[n:]) for model in models])
+            found.append(exact_and_private(X, t, n, schema, seed))
         exact, private = np.array(found).T
         print(f"| {name} | {exact.mean():.2f} | {private.mean():.2f} | {private.min():.2f} |")
 
