@@ -158,8 +158,14 @@ class _Columns:
         """Return some rows, or one column of them."""
         rows, j = key if isinstance(key, tuple) else (key, None)
         if j is None:
-            return _Columns(self.columns, [_by_position(cells)[rows] for cells in self._cells])
-        return _by_position(self._cells[j])[rows]
+            return _Columns(self.columns, [_some(cells, rows) for cells in self._cells])
+        return _some(self._cells[j], rows)
+
+
+def _some(column: Any, rows: Any) -> Any:
+    """Return some rows of a column; one of Arrow is indexed by slices alone, and takes others."""
+    of_arrow = hasattr(column, "to_pylist") and not isinstance(rows, slice)
+    return column.take(rows) if of_arrow else _by_position(column)[rows]
 
 
 def read_once(table: Table, domains: Sequence[Domain]) -> Table:

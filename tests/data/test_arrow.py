@@ -202,6 +202,26 @@ def test_a_seeded_regression_is_the_same(container: str, mechanism: str) -> None
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian", "map"])
+@pytest.mark.parametrize("unit", ["record", PrivacyUnit("person", max_records=2)], ids=str)
+def test_a_record_without_a_target_fails_no_regression(
+    container: str, mechanism: str, unit: Any
+) -> None:
+    table, age = records(300)
+    age[7] = np.nan
+    table = table.append_column("target", pa.array(age, from_pandas=True))
+    persons = {"groups": np.arange(len(age)) // 3} if unit != "record" else {}
+    schema = Schema(dict(SCHEMA.columns), target=Interval(0, 120))
+    options = {"mechanism": mechanism, "privacy_unit": unit, "random_state": 0}
+
+    def fitted(X: Any) -> BayesianLinearRegression:
+        model = BayesianLinearRegression(delta=1e-6, schema=schema, **options)
+        return model.fit(X, target="target", **persons)
+
+    assert fitted(CONTAINERS[container](table)).to_json() == fitted(table.to_pandas()).to_json()
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
 def test_one_variable_is_the_same(container: str) -> None:
     table = pa.table({"ill": [0, 1, 1] * 50})
     one, other = (
