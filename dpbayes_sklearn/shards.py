@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import json
 import uuid
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.counts.tables import CountTables
+from dpbayes_sklearn.counts.tables import CountTables, Tables
 from dpbayes_sklearn.schema import Schema
 
 __all__ = ["ExactStatistics", "merge"]
 
 
+_COUNT = np.dtype("<i8")  # as counts are sent
 _NO_SHARDS = "merge takes a list of what exact_statistics(X, y) of an estimator returns."
 
 
@@ -111,35 +112,49 @@ class ExactStatistics:
             "shards": sorted(self._shards),
             "max_weight": self.max_weight,
         }
-        tables = {str(i): table for i, table in enumerate(self._sums.tables)}
-        stream = io.BytesIO()
-        np.savez_compressed(stream, header=np.array(json.dumps(header)), **tables)  # type: ignore[arg-type]
-        return stream.getvalue()
+        counts = b"".join(table.astype(_COUNT).tobytes() for table in self._sums.tables)
+        return json.dumps(header).encode() + b"\n" + counts
 
     @classmethod
     def from_bytes(cls, content: bytes) -> ExactStatistics:
-        """Return what :meth:`to_bytes` wrote."""
+        """Return what :meth:`to_bytes` wrote.
+
+        Anything else is refused; sizes are compared before anything is allocated.
+        """
         try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-                header = json.loads(str(archive["header"]))
-                tables = tuple(archive[str(i)] for i in range(len(archive.files) - 1))
-            schema = Schema.from_json(header["schema"])
-            domains = [*schema.columns.values(), schema.classes]
-            network = Network(
-                tuple(d.n_values for d in domains), tuple(map(tuple, header["parents"]))
-            )
-            whole = all(t.dtype == np.int64 and (t >= 0).all() for t in tables)
-            totals = {int(t.sum()) for t in tables}
-            fits = tuple(t.shape for t in tables) == network.shapes
-            shards = frozenset(map(str.lower, header["shards"]))
-            most = header["max_weight"]
-            fits = fits and (most is None or type(most) is int)
+            head, _, counts = bytes(content).partition(b"\n")
+            header = json.loads(head)
+            schema, names, n = Schema.from_json(header["schema"]), header["names"], header["n"]
+            sizes = (*(d.n_values for d in schema.columns.values()), schema.classes.n_values)
+            network = Network(sizes, tuple(map(tuple, header["parents"])))
+            tables = _read(network.shapes, counts)
+            shards, most = frozenset(map(str.lower, header["shards"])), header["max_weight"]
+            fits = _are_counts(tables, n) and (most is None or type(most) is int)
+            fits = fits and (names is None or [*map(str, names)] == [*schema.columns])
         except Exception:
             fits = False
-        if not (fits and whole and totals == {header["n"]}):
+        if not fits:
             raise ValueError("These bytes were not written by ExactStatistics.to_bytes().")
-        sums = CountTables(network, tables, header["n"])
-        return cls(schema, header["names"], sums, shards, most)
+        return cls(schema, names, CountTables(network, tables, n), shards, most)
+
+
+def _read(shapes: Sequence[tuple[int, ...]], content: bytes) -> Tables:
+    """Return tables of these shapes, which the content must have exactly."""
+    lengths = [prod(shape) for shape in shapes]
+    if sum(lengths) * _COUNT.itemsize != len(content):
+        raise ValueError("The numbers of cells differ.")
+    cells = np.frombuffer(content, _COUNT).astype(np.int64)
+    parts = np.split(cells, np.cumsum(lengths[:-1]))
+    return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+
+
+def _are_counts(tables: Tables, n: object) -> bool:
+    """Tell whether tables may be counts of n records, of which some may have no class."""
+    if type(n) is not int or n * max(table.size for table in tables) >= 2**63:
+        return False  # sums might overflow
+    totals = {int(table.sum()) for table in tables}
+    within = all(table.min() >= 0 and table.max() <= n for table in tables)
+    return within and len(totals) == 1 and max(totals) <= n
 
 
 def merge(shards: Iterable[ExactStatistics]) -> ExactStatistics:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-import io
+import json
 import pickle
+import tracemalloc
 from itertools import pairwise
 from typing import Any
 
@@ -242,17 +243,71 @@ def test_counts_travel_as_bytes() -> None:
         regression().exact_statistics(X, TARGET).to_bytes()
 
 
-def test_other_bytes_are_refused() -> None:
+def test_records_without_a_class_travel_as_bytes() -> None:
+    labels = np.where(np.arange(N) % 7, Y, np.nan)
+    sent = [ExactStatistics.from_bytes(s.to_bytes()) for s in shards(classifier(), labels, 200)]
+    assert merge(sent).n == N
+    expected = classifier().fit(X, labels).predict_proba(X)
+    assert (classifier().fit_statistics(merge(sent)).predict_proba(X) == expected).all()
+
+
+def forged(content: bytes, counts: Any = lambda c: c, **fields: Any) -> bytes:
+    """Return the bytes of statistics with other counts, or other fields of the header."""
+    head, _, tail = content.partition(b"\n")
+    known = json.loads(head)
+    fields = {name: f(known[name]) if callable(f) else f for name, f in fields.items()}
+    cells = np.asarray(counts(np.frombuffer(tail, "<i8").copy()))
+    return json.dumps({**known, **fields}).encode() + b"\n" + cells.tobytes()
+
+
+def moved(counts: Any) -> Any:
+    """Return the same totals with one cell below 0."""
+    counts[:2] += np.array([-1, 1]) * (counts[0] + 1)
+    return counts
+
+
+WRAPPED = 2**62  # four times this is 0 in 64 bits
+
+
+def wrapped(counts: Any) -> Any:
+    counts[:4] += WRAPPED
+    return counts
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda c: b"",
+        lambda c: b"CANARY",
+        lambda c: None,
+        lambda c: c[:-30],
+        lambda c: c + bytes(8),
+        lambda c: pickle.dumps([1]),
+        lambda c: b"[" * 10**6,
+        lambda c: forged(c, moved),
+        lambda c: forged(c, wrapped),
+        lambda c: forged(c, wrapped, n=2**63 - 1),
+        lambda c: forged(c, lambda counts: counts.astype(np.int16)),
+        lambda c: forged(c, n=N - 1),
+        lambda c: forged(c, n=float(N)),
+        lambda c: forged(c, max_weight=2.0),
+        lambda c: forged(c, names=["a"]),
+        lambda c: forged(c, parents=lambda p: p[:-1]),
+        lambda c: forged(c, shards=[1]),
+        lambda c: forged(c, schema=lambda s: s.replace('"bins": 3', '"bins": 60000')),
+    ],
+)
+def test_other_bytes_are_refused(wrong: Any) -> None:
     content = classifier().exact_statistics(X, Y).to_bytes()
-    with np.load(io.BytesIO(content)) as archive:
-        short = {name: archive[name] for name in archive.files}
-    short["0"] = short["0"].astype(np.int16)  # would overflow when shards are added
-    stream = io.BytesIO()
-    np.savez_compressed(stream, **short)
-    for wrong in (b"", b"CANARY", content[:-30], pickle.dumps([1]), stream.getvalue()):
-        with pytest.raises(ValueError, match="not written by") as raised:
-            ExactStatistics.from_bytes(wrong)
-        assert raised.value.__suppress_context__ or raised.value.__context__ is None
+    assert forged(content) == content
+    given_ = wrong(content)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="not written by") as raised:
+        ExactStatistics.from_bytes(given_)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert raised.value.__suppress_context__ or raised.value.__context__ is None
+    assert most < 2**25
 
 
 def test_statistics_of_weighted_records_need_the_noise_of_their_weights() -> None:

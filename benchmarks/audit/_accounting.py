@@ -296,6 +296,11 @@ def _batches() -> Iterator[str]:
     shard = naive_bayes(temperature=1).exact_statistics(X, Y)
     if not refused(lambda: merge([merge([shard]), shard]), ValueError):
         yield "a shard is counted twice"
+    head, _, counts = shard.to_bytes().partition(b"\n")
+    forged = np.frombuffer(counts, "<i8") + np.resize([-99, 99], len(counts) // 8)
+    sent = head + b"\n" + forged.tobytes()
+    if not refused(lambda: dp.shards.ExactStatistics.from_bytes(sent), ValueError):
+        yield "negative counts are taken"
 
 
 def _queries() -> Iterator[str]:

@@ -70,6 +70,9 @@ FAULTS.rows(COMPOSED, {
            lambda real, self, schema, names, sums, shards=(), max_weight=None: real(
                self, schema, names, sums, max_weight=max_weight
            ), "batches"),
+    "Bytes with negative counts are taken":
+        at("shards._are_counts", lambda _, tables, n: {int(t.sum()) for t in tables} == {n},
+           "batches"),
     "Nobody is warned of a seed beside a ledger or in an ensemble":
         at("base.estimator.warn_of_seeds", returns(None), "seeds"),
     "Seeds that an ensemble hands out are taken for the user's own":
