@@ -127,7 +127,7 @@ the law of the sampler with a :math:`\kappa` however large; where it exceeds :ma
 prior is sharpened alike.
 
 For ``geometric``, ``laplace_improved``, ``exponential``, ``hellinger`` and ``local`` see
-:mod:`dpbayes_sklearn.categories.plans` and :mod:`dpbayes_sklearn.categories.plans`.
+:mod:`dpbayes_sklearn.categories.plans`.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ class Fourier(Mechanism):
 
     Parameters
     ----------
-    increment : {"scaled_by_residuals", "paper"}, default="scaled_by_residuals"
+    increment : {"calibrated", "paper"}, default="calibrated"
         How much the constant coefficient is raised so that no cell of a table is negative:
         the ``stealth`` quantile of what the public noise law needs, or the rule
         4 t N^2 / epsilon of Zhang, Rubinstein and Dimitrakakis (2016), N the number of
@@ -295,7 +295,7 @@ class Fourier(Mechanism):
     walks_splits: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "increment": [StrOptions({"scaled_by_residuals", "paper"})],
+        "increment": [StrOptions({"calibrated", "paper"})],
         "stealth": [Range(Real, 0, 1, closed="left")],
         "t": [Range(Real, 0, None, closed="left")],
         "noise": [StrOptions({"independent", "joint", "auto"})],
@@ -304,7 +304,7 @@ class Fourier(Mechanism):
     def __init__(
         self,
         *,
-        increment: str = "scaled_by_residuals",
+        increment: str = "calibrated",
         stealth: float = 0.9,
         t: float = 2.3,
         noise: str = "auto",

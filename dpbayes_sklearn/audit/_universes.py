@@ -32,6 +32,7 @@ from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.records import LocalRecords, Shard, Table
+from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
 from dpbayes_sklearn.regression import plans as of_moments
@@ -58,6 +59,8 @@ def plan_for(mechanism: Any, statistics: Any, prior: Any, budget: Budget) -> Pla
 
     Quantiles, texts and choices have one way of release, whatever the mechanism.
     """
+    if isinstance(mechanism, Mechanism):
+        mechanism._validate_params()  # an option that no fit accepts is not audited either
     facts = Facts(statistics.n) if not isinstance(statistics, Known) else statistics.facts
     exact = statistics.statistics if isinstance(statistics, Known) else statistics
     if isinstance(exact, CountTables):

@@ -189,7 +189,7 @@ class NoisyCharacters(TablesPlan):
     def increment(self) -> float:
         """How much the constant character is raised: a simulation of the public noise."""
         network, options = self.prior.network, self.options
-        if options.increment == "scaled_by_residuals":
+        if options.increment == "calibrated":
             return stealth_increment(network, self.law, options.stealth)
         # whole, so that tables stay exact in floating point and agree bit for bit
         return math.ceil(paper_increment(network, float(self.cost.epsilon), options.t))

@@ -231,7 +231,6 @@ def _is_own(folder: Path) -> bool:
 # The accountants of blocks that are open in this thread or task.
 _HERE: ContextVar[tuple[BudgetAccountant, ...]] = ContextVar("accountants", default=())
 _OPEN: list[BudgetAccountant] = []  # The accountants of blocks that are open in this process.
-# Held while the two dictionaries below, or what child processes are told, are changed.
 # Held while _OPEN, _OUTLIVED, or what child processes are told, are changed.
 _CHANGE = threading.RLock()
 # The blocks that each thread has outlived.

@@ -410,7 +410,7 @@ class Moments:
         return replace(self, records=self.records + other.records)
 
     def sensitivity(self, unit: PrivacyUnit) -> float:
-        """Return the L1 sensitivity of the whole upper triangle; see `moment_blocks`."""
+        """Return the L1 sensitivity of the whole upper triangle; see `whole_block`."""
         if not unit.whole_records:
             raise ValueError("Linear regression protects whole records: privacy_unit='record'.")
         return float(whole_block(self.design).protecting(unit).sensitivity)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
+import dpbayes_sklearn
 from benchmarks.audit._cases import Case, first_finding
-from benchmarks.audit._layers import LAYERS, source_code
+from benchmarks.audit._layers import LAYERS, noise_files, source_code
 from benchmarks.audit._planted import FAULTS, Fault
 from benchmarks.audit.faults import CRASHED, WANTED, sees
 from dpbayes_sklearn.audit import enumerate_loss
@@ -20,6 +22,29 @@ def test_a_layer_finds_nothing_wrong(layer: str) -> None:
 
 def test_no_generator_but_the_source_is_used_for_noise() -> None:
     assert list(source_code()) == []
+    rooms = {file.parent.name for file in noise_files(Path(dpbayes_sklearn.__path__[0]))}
+    assert rooms >= {"noise", "counts", "categories", "columns", "logistic", "regression", "sums"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import secrets",
+        "from random import gauss",
+        "from numpy.random import laplace",
+        "np.random.default_rng().laplace()",
+        "np.random.default_rng(seed).laplace()",
+        "check_random_state(seed).normal()",
+    ],
+)
+def test_a_generator_beside_the_source_is_found(line: str, tmp_path: Path) -> None:
+    room = tmp_path / "counts"
+    room.mkdir()
+    file = room / "plans.py"
+    file.write_text(f"from dpbayes_sklearn.noise import Noise\n{line}\n")
+    assert list(source_code(tmp_path))
+    file.write_text("from dpbayes_sklearn.noise import Noise\nnp.random.default_rng(0)\n")
+    assert list(source_code(tmp_path)) == []
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)

@@ -142,6 +142,18 @@ def test_cells_are_non_negative_with_the_promised_probability(network: Network) 
         assert stealth - error <= share <= stealth + error + 0.01
 
 
+def test_the_default_increment_is_the_calibrated_one() -> None:
+    default, named, paper = (
+        release(BOOLEAN, 1, seed=1, **options).posterior.released
+        for options in ({}, {"increment": "calibrated"}, {"increment": "paper"})
+    )
+    law = DiscreteLaplace.of(16, [sum_count(BOOLEAN)])
+    assert default.increment == named.increment == stealth_increment(BOOLEAN, law, 0.9)
+    assert paper.increment == round(paper_increment(BOOLEAN, 1.0, 2.3)) > 5 * named.increment
+    with pytest.raises(ValueError, match="'increment' parameter of Fourier"):
+        release(BOOLEAN, 1, increment="scaled")
+
+
 def test_less_than_the_increment_would_not_do() -> None:
     law, wide = (DiscreteLaplace.of(Fraction(b), [sum_count(BOOLEAN)]) for b in (16, 1600))
     full = stealth_increment(BOOLEAN, law, 0.9)
