@@ -7,14 +7,9 @@ zero. With the curvature H of the loss and the score s at the true parameters :m
 .. math:: H\delta - \Lambda\tilde w = b + s, \qquad \operatorname{Var} b = V_b, \qquad
     \operatorname{Var} s = H.
 
-Released is :math:`\tilde H = H + E`, so :math:`r(\delta) = \tilde H\delta - \Lambda\tilde w` has
-the variance :math:`V(\delta) = V_b + H + \operatorname{Var} E\delta`; entries of the matrix noise E
-are uncorrelated, but for those that are the same by symmetry. Estimates minimise
-:math:`r^\top V^{-1}r` plus the logarithm of a wide Gaussian prior. An interval of :math:`a^\top w`
-holds the values that a test at the level does not reject (Anderson and Rubin; Fieller): V is that
-of the *hypothesis*, at the end of the interval. So where a coefficient is not identified, because
-noise rules the curvature, its interval is that of the prior, instead of one that trusts a curvature
-that happened to be large.
+The released H has noise, too: :class:`~dpbayes_sklearn.convex.intervals.NoisyEquation` solves such
+an equation. The positive part of the matrix stands for the variance of s, and parameters have a
+wide Gaussian prior.
 
 A table names the effects, with their estimates, intervals and odds ratios.
 """
@@ -29,11 +24,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, log_expit, ndtri
 
 from dpbayes_sklearn._presenting import ToArviz
 from dpbayes_sklearn._typing import AnyArray, FloatArray
+from dpbayes_sklearn.convex.intervals import Effects, NoisyEquation
 from dpbayes_sklearn.data.records import Table, quiet_numpy
 from dpbayes_sklearn.logistic.blocks import BINS, WEIGHT_STEPS, Blocks
 from dpbayes_sklearn.regression.coefficients import CoefficientTable
@@ -41,18 +36,6 @@ from dpbayes_sklearn.schema import Interval, Schema
 from dpbayes_sklearn.schema.domains import YEAR
 
 _PRIOR_SD = 10.0  # Prior standard deviation of a contrast: so wide that it seldom decides.
-_LEAST_VARIANCE = 1e-9  # This is added to variances, in units of the largest curvature.
-_TURNS = 60  # The iteration for a variance that depends on itself takes at most this many turns.
-_SETTLED = 1e-6  # The iteration ends when the variance changes by a smaller part.
-
-
-class Effects(NamedTuple):
-    """Estimates of combinations of parameters, and the parts of their variance."""
-
-    estimates: FloatArray
-    deviations: FloatArray
-    sampling: FloatArray
-    privacy: FloatArray
 
 
 @dataclass(frozen=True)
@@ -103,8 +86,9 @@ class LogisticPosterior(ToArviz):
         if not self.has_intervals:
             spread = np.sqrt(self.noise) / self.ridge
             return np.asarray(self.mean() + spread * rng.normal(size=(n, len(spread))))
-        mean, covariance = _Problem(self).belief()
-        return rng.multivariate_normal(mean, covariance, size=n, method="cholesky")
+        found = self._equation
+        mean = self.parameters + found.estimate
+        return rng.multivariate_normal(mean, found.covariance, size=n, method="cholesky")
 
     def fits(self, blocks: Blocks) -> bool:
         """Tell whether all arrays have the shapes and signs that a model needs."""
@@ -137,73 +121,22 @@ class LogisticPosterior(ToArviz):
         reach : float
             Standard deviations from the estimate to the ends of an interval.
         """
-        problem = _Problem(self)
-        delta = problem.settled()
-        rows = [problem.spread(a, delta, reach) for a in combinations]
-        estimates = combinations @ (self.parameters + delta)
-        deviations, sampling, privacy = np.array(rows).reshape(-1, 3).T
-        return Effects(estimates, deviations, sampling, privacy)
+        found = self._equation.effects(combinations, reach)
+        return found._replace(estimates=found.estimates + combinations @ self.parameters)
 
-
-class _Problem:
-    """The test of a hypothesis about the distance from the mode to the true parameters."""
-
-    def __init__(self, released: LogisticPosterior) -> None:
-        self.mode, self.matrix = released.parameters, released.curvature
-        self.ridge_gradient, self.v = released.ridge * self.mode, released.curvature_noise
-        self.beside = self.v * (1 - np.eye(len(self.v)))
-        values, vectors = np.linalg.eigh(self.matrix)
-        self.score = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        # where there is neither noise nor score, a combination is not identified
-        least = _LEAST_VARIANCE * max(float(np.abs(values).max(initial=0.0)), 1.0)
-        self.noise = np.diag(released.noise + least)
-        self.prior = np.full(len(self.mode), _PRIOR_SD**-2)
-
-    def _weighted(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
-        r"""Return :math:`V^{-1}\tilde H` and the precision :math:`\tilde HV^{-1}\tilde H + P`.
-
-        ``squares`` is :math:`\delta\delta^\top`; :math:`E\delta` has the variance
-        :math:`\sum_j v_{ij}\delta_j^2` and the covariance :math:`v_{ij}\delta_i\delta_j`.
-        """
-        extra = np.diag(self.v @ np.diag(squares)) + self.beside * squares
-        weighted = _solved(self.noise + self.score + extra, self.matrix)
-        return weighted, self.matrix @ weighted + np.diag(self.prior)
-
-    def settled(self) -> FloatArray:
-        """Return the most probable distance, with the variance that it has there."""
-        delta = np.zeros(len(self.mode))
-        for _ in range(_TURNS):
-            weighted, precision = self._weighted(np.outer(delta, delta))
-            after = _solved(precision, weighted.T @ self.ridge_gradient - self.prior * self.mode)
-            change, delta = float(np.abs(after - delta).max()), (after + delta) / 2
-            if change <= _SETTLED * (1 + float(np.abs(delta).max())):
-                break
-        return delta
-
-    def belief(self) -> tuple[FloatArray, FloatArray]:
-        """Return mean and covariance of the parameters, near the most probable ones."""
-        delta = self.settled()
-        _, precision = self._weighted(np.outer(delta, delta))
-        return self.mode + delta, _solved(precision, np.eye(len(delta)))
-
-    def spread(self, a: FloatArray, delta: FloatArray, reach: float) -> tuple[float, float, float]:
-        """Return the standard deviation of a combination, and its parts: sampling and privacy."""
-        end, before = np.outer(delta, delta), 0.0
-        for _ in range(_TURNS):
-            weighted, precision = self._weighted(end)
-            along = _solved(precision, a)
-            variance = float(a @ along)
-            if abs(variance - before) <= _SETTLED * variance:
-                break
-            way = reach * along / np.sqrt(variance)
-            end, before = np.outer(delta, delta) + np.outer(way, way), variance
-        back = weighted @ along
-        sampling = float(back @ self.score @ back)
-        return np.sqrt(variance), np.sqrt(sampling), np.sqrt(max(variance - sampling, 0.0))
-
-
-def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    return np.asarray(cho_solve(cho_factor(matrix, check_finite=False), right, check_finite=False))
+    @property
+    def _equation(self) -> NoisyEquation:
+        """The equation of the way from the mode to the true parameters."""
+        values, vectors = np.linalg.eigh(self.curvature)
+        return NoisyEquation(
+            matrix=self.curvature,
+            matrix_noise=self.curvature_noise,
+            right=self.ridge * self.parameters,
+            noise=np.diag(self.noise),
+            sampling=(vectors * np.maximum(values, 0.0)) @ vectors.T,
+            prior_mean=-self.parameters,
+            prior_sd=np.full(len(self.parameters), _PRIOR_SD),
+        )
 
 
 def values_by_code(

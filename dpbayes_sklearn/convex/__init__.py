@@ -1,0 +1,1 @@
+"""Models of a convex loss: what their private releases have in common."""

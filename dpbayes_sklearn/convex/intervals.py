@@ -1,0 +1,148 @@
+r"""Estimates and intervals from an equation whose matrix is noisy, too.
+
+A vector :math:`\delta`, the way from a released point to the true parameters, solves
+
+.. math:: H\delta = g + b + s, \qquad \operatorname{Var} b = V_b, \qquad \operatorname{Var} s = S
+
+with a known g, noise b of a release and the sampling error s. Released is
+:math:`\tilde H = H + E`, so :math:`r(\delta) = \tilde H\delta - g` has the variance
+:math:`V(\delta) = V_b + S + \operatorname{Var} E\delta`; entries of the matrix noise E are
+uncorrelated, but for those that are the same by symmetry. Estimates minimise
+:math:`r^\top V^{-1}r` plus the logarithm of a wide Gaussian prior. An interval of
+:math:`a^\top\delta` holds the values that a test at the level does not reject (Anderson and Rubin;
+Fieller): V is that of the *hypothesis*, at the end of the interval. So where a combination is not
+identified, because noise rules the matrix, its interval is that of the prior, instead of one that
+trusts a matrix that happened to be large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from dpbayes_sklearn._typing import FloatArray
+
+_LEAST_VARIANCE = 1e-9  # This is added to variances, in units of the largest eigenvalue.
+_TURNS = 60  # The iteration for a variance that depends on itself takes at most this many turns.
+_SETTLED = 1e-6  # The iteration ends when the variance changes by a smaller part.
+
+
+class Effects(NamedTuple):
+    """Estimates of combinations of parameters, and the parts of their standard deviation."""
+
+    estimates: FloatArray
+    deviations: FloatArray
+    sampling: FloatArray
+    privacy: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyEquation:
+    r"""What a release tells about :math:`\delta` in :math:`H\delta = g + b + s`.
+
+    Attributes
+    ----------
+    matrix, matrix_noise : arrays of shape (p, p)
+        The released H, symmetric, and the variance of the noise in each of its entries.
+    right : array of shape (p,)
+        The known g.
+    noise, sampling : arrays of shape (p, p)
+        Variances of b and of s.
+    prior_mean, prior_sd : arrays of shape (p,)
+        Of a Gaussian prior of every entry of the solution.
+
+    Examples
+    --------
+    >>> one, nothing = np.eye(1), np.zeros(1)
+    >>> found = NoisyEquation(4 * one, 0.01 * one, one[0], one, 4 * one, nothing, one[0])
+    >>> [round(float(each[0]), 2) for each in found.effects(one, 1.96)]
+    [0.19, 0.49, 0.38, 0.31]
+    """
+
+    matrix: FloatArray
+    matrix_noise: FloatArray
+    right: FloatArray
+    noise: FloatArray
+    sampling: FloatArray
+    prior_mean: FloatArray
+    prior_sd: FloatArray
+
+    def effects(self, combinations: FloatArray, reach: float) -> Effects:
+        """Return what is known about combinations of the solution.
+
+        Parameters
+        ----------
+        combinations : array of shape (m, p)
+        reach : float
+            Standard deviations from the estimate to the ends of an interval.
+        """
+        rows = [self._spread(a, reach) for a in combinations]
+        deviations, sampling, privacy = np.array(rows).reshape(-1, 3).T
+        return Effects(combinations @ self.estimate, deviations, sampling, privacy)
+
+    @cached_property
+    def estimate(self) -> FloatArray:
+        """The most probable solution, with the variance that it has there."""
+        delta, prior = np.zeros(len(self.right)), self._precision * self.prior_mean
+        for _ in range(_TURNS):
+            weighted, precision = self._weighted(np.outer(delta, delta))
+            after = _solved(precision, weighted.T @ self.right + prior)
+            change, delta = float(np.abs(after - delta).max()), (after + delta) / 2
+            if change <= _SETTLED * (1 + float(np.abs(delta).max())):
+                break
+        return delta
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance of the solution near the estimate."""
+        _, precision = self._weighted(np.outer(self.estimate, self.estimate))
+        return _solved(precision, np.eye(len(precision)))
+
+    def _spread(self, a: FloatArray, reach: float) -> tuple[float, float, float]:
+        """Return the standard deviation of a combination, and its parts: sampling and privacy."""
+        middle, before = np.outer(self.estimate, self.estimate), 0.0
+        end = middle
+        for _ in range(_TURNS):
+            weighted, precision = self._weighted(end)
+            along = _solved(precision, a)
+            variance = float(a @ along)
+            if abs(variance - before) <= _SETTLED * variance:
+                break
+            way = reach * along / np.sqrt(variance)
+            end, before = middle + np.outer(way, way), variance
+        back = weighted @ along
+        sampling = float(back @ self.sampling @ back)
+        return np.sqrt(variance), np.sqrt(sampling), np.sqrt(max(variance - sampling, 0.0))
+
+    def _weighted(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        r"""Return :math:`V^{-1}\tilde H` and the precision :math:`\tilde HV^{-1}\tilde H + P`.
+
+        ``squares`` is :math:`\delta\delta^\top`; :math:`E\delta` has the variance
+        :math:`\sum_j v_{ij}\delta_j^2` and the covariance :math:`v_{ij}\delta_i\delta_j`.
+        """
+        extra = np.diag(self.matrix_noise @ np.diag(squares)) + self._beside * squares
+        weighted = _solved(self._constant + extra, self.matrix)
+        return weighted, self.matrix @ weighted + np.diag(self._precision)
+
+    @cached_property
+    def _constant(self) -> FloatArray:
+        """Variance of b + s; where there is neither, a combination is not identified."""
+        largest = float(np.abs(np.linalg.eigvalsh(self.matrix)).max(initial=0.0))
+        least = _LEAST_VARIANCE * max(largest, 1.0)
+        return np.asarray(self.noise + np.diag(np.full(len(self.right), least)) + self.sampling)
+
+    @cached_property
+    def _beside(self) -> FloatArray:
+        return np.asarray(self.matrix_noise * (1 - np.eye(len(self.right))))
+
+    @cached_property
+    def _precision(self) -> FloatArray:
+        return np.asarray(self.prior_sd**-2.0)
+
+
+def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    return np.asarray(cho_solve(cho_factor(matrix, check_finite=False), right, check_finite=False))
