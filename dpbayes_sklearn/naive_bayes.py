@@ -53,9 +53,9 @@ class BayesianNaiveBayes(DiscreteClassifier):
     temperature : "auto" or float in (0, 1], default="auto"
         Power of the features' probabilities in predictions, because naive Bayes counts the
         evidence of dependent features several times. ``"auto"`` learns it with 4 to 15 % of the
-        budget. If the number of records times epsilon is below 500, it is at most 0.8, and the
-        smaller, the more the released features together seem to tell about the class. 1 is the
-        plain model.
+        budget. If the number of records times epsilon is below 500, it is 1, or less where the
+        released features together seem to tell far more about the class than there is to know. 1
+        is the plain model.
     classes : array-like, optional
         The public list of classes.
     bounds : tuple (low, high), optional

@@ -100,8 +100,8 @@ What the layers are:
 - **rehearsals** compares what searches on different records do before they are charged;
 - **declarations** leaves out what should be declared, and declares what cannot be;
 - **values** tries bad values, messages, orders of rows, types, and lattices of outputs;
-- **intervals** counts how often published intervals hold the truth, and looks for probabilities
-  that are far too sure.
+- **intervals** counts how often published intervals hold the truth, and compares the
+  probabilities of small tables with those of the plain model.
 - **plans** draws public facts at random, to extremes: a fit that is charged has to end.
 
 {versions}

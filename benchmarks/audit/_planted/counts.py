@@ -13,7 +13,7 @@ from dpbayes_sklearn.categories.candidates import ScoredCandidates
 from dpbayes_sklearn.categories.counts import ReleasedSimplex, ShareMoments
 from dpbayes_sklearn.categories.posterior import Dirichlet
 from dpbayes_sklearn.counts.plans import tables_plan
-from dpbayes_sklearn.counts.temperature import DEFAULT
+from dpbayes_sklearn.counts.temperature import Tempering
 from dpbayes_sklearn.mechanisms import Laplace, Sampler
 from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
@@ -149,8 +149,8 @@ FAULTS.rows("intervals", {
     "Every category has the precision of the whole, rare ones too":
         at("categories.posterior.NoisyDirichlet.marginals",
            lambda _, self: Dirichlet.marginals(self), "rare categories"),
-    "The temperature of small releases does not look at what the features share":
-        at("counts.plans.default_tempering", returns(DEFAULT), "forty dependent columns"),
+    "The temperature of small releases is a quarter":
+        at("counts.plans.default_tempering", returns(Tempering(0.25)), "small tables"),
 })  # fmt: skip
 
 
