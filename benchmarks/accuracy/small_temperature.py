@@ -66,9 +66,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10, help="random splits")
     parser.add_argument("--all", action="store_true", help="print every temperature")
     options = parser.parse_args()
-    print(
-        "| table | n | epsilon | t | default | t = 1 | t = 0.65 |\n|---|---|---|---|---|---|---|"
-    )
+    print("| table | n | epsilon | t | default | t = 1 | t = 0.65 |\n|---|---|---|---|---|---|---|")
     for title in (*SMALL, *SIMULATED):
         for epsilon, n_epsilon in ((0.3, 150), (1.0, 490), (3.0, 490)):
             runs, size = [], 0
