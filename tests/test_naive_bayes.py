@@ -228,7 +228,7 @@ def test_a_failed_refit_leaves_the_earlier_fit_whole():
 
 @pytest.mark.parametrize("mechanism", ["laplace", "sampler"])
 def test_the_log_joint_is_that_of_the_model(mechanism):
-    """ln p(x, c) = ln theta_c + sum over j of ln theta_jcx, and all predictions follow from it."""
+    """ln p(x, c) = ln theta_c + sum of ln `theta[j][c, x]`, and all predictions follow from it."""
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 3, (200, 4)), rng.integers(0, 2, 200)
     model = BayesianNaiveBayes(bounds=(0, 2), n_bins=3, classes=[0, 1], mechanism=mechanism)

@@ -25,8 +25,8 @@ matrix by :math:`N - r \otimes e_c - e_v \otimes s + m e_{vc}` (before it), of L
 :math:`4(m - r_v - s_c + N_{vc}) \le 4(m - 1)`: no more than a record does whose value alone is
 replaced.
 
-A record that comes or goes changes the score by at most 2, as one of a single class does in
-:mod:`~dpbayes_sklearn.counts.dependence`. That it can be nearly 2 even for a column
+A record that comes or goes changes the score by at most 2, as one of a single class does in the
+third part. That it can be nearly 2 even for a column
 of two values is seen from one record that differs from all others in both: without it the score is
 0, with it :math:`2(n-1)/n`. Records of a person change it one after the other. If numbers change by
 no more than a whole number of steps, so do they rounded down.
@@ -56,7 +56,7 @@ class by 1 in L1. The product :math:`m\,p \otimes q` of its margins becomes
 :math:`\|mp \otimes (q'-q)\|_1 + \|e_j \otimes q'\|_1 \le 2(1 - q_k)\,m/(m-1) + 1 \le 3`, because
 :math:`q_k \ge 1/m`. So the score changes by at most 2, likewise for a record that comes, and by at
 most 4 if one is replaced. Records of a person change it one after the other. Rounding adds a step,
-floats another. Prices (:mod:`dpbayes_sklearn.counts.dependence`) are public and change none.
+floats another. Prices (the second part) are public and change none.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ integrates over n, with a flat prior.
 
 The released tables are data with a known law, so their posterior is computed instead of taking
 them for counts. For the star network, whose class is the only parent of every feature, that is
-exact: see :mod:`dpbayes_sklearn.counts.noise_aware`. Tables or class counts without
-noise fix all class counts; the rows of different classes are then independent.
+exact, by the messages above. Tables or class counts without noise fix all class counts; the rows of
+different classes are then independent.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def loss_of_a_draw(epsilon: Fraction, delta: Exact, n_draws: int) -> Fraction:
     r"""Return the range of the log ratio that each of N draws may have.
 
     :math:`\varepsilon/N`, or with a delta :math:`\sqrt{8\rho/N}` if that is more: a draw whose log
-    ratio has a range of w is :math:`w^2/8`-zCDP (``_split_release.release_rho``).
+    ratio has a range of w is :math:`w^2/8`-zCDP (``counts.splits.release_rho``).
 
     >>> float(loss_of_a_draw(Fraction(1), Fraction(1, 10**6), 50))
     0.062...

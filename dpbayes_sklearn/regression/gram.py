@@ -26,7 +26,7 @@ Where target and columns lie was released before, so weights and bound are publi
 
 **The second moments with Gaussian noise: how much a record changes them in a weighted L2 norm.**
 
-Coordinates are weighted as for matrix noise (:mod:`~dpbayes_sklearn.regression.gram`):
+Coordinates are weighted as for matrix noise, above:
 :math:`P = \|z\|^2 = \sum a_i^2z_i^2`. Noise of variance :math:`\propto 1/w_{ij}` needs a bound on
 :math:`\sum_{i \le j} w_{ij} D_{ij}^2`, D the change of the sums. Take
 :math:`w_{ij} = a_i^2a_j^2` and on the diagonal :math:`\tfrac12a_i^4`, for a number or the target

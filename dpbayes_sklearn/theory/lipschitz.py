@@ -10,7 +10,7 @@ mass at least :math:`1 - e^{-cL}` for all :math:`L \ge L_0`. Large c and small L
 **Draws from the posterior: its sensitivity, the privacy cost and the information in draws.**
 
 Dimitrakakis et al., Theorems 1 to 3; Zhang et al., Theorem 4 and appendix C.2. Constants L, c and
-metrics ρ are those of :mod:`dpbayes_sklearn.theory.lipschitz`.
+metrics ρ are those above.
 """
 
 from __future__ import annotations
