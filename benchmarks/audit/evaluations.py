@@ -146,6 +146,7 @@ def worst(
         seen[some] = noise.seen
         if some in compared:
             told[some] = [repr(released.score(name, 0.95)) for name in world.scoring]
+            told[some] += [repr(released.cut(0.95))]
     largest, wrong = Fraction(0), list[str]()
     for one, other in pairs:
         loss = Fraction(0)

@@ -189,7 +189,7 @@ def counted_records(
     >>> len(counted_records(labels, 2)), len(counted_records(labels, 3))
     (3, 4)
     """
-    person = _codes(labels)
+    person = codes_of(labels)
     positions = np.flatnonzero(person >= 0)
     person = person[positions]
     counts = np.bincount(person)
@@ -208,12 +208,12 @@ def coins_of(labels: AnyArray, noise: Noise | None = None) -> npt.NDArray[np.flo
     >>> bool(coins[0] == coins[2] != coins[1])
     True
     """
-    person = _codes(labels)  # -1 of those without a label, who share the last number
+    person = codes_of(labels)  # -1 of those without a label, who share the last number
     n_persons = person.max(initial=-1) + 2
     return (noise or Noise()).coins(int(n_persons))[person]
 
 
-def _codes(labels: AnyArray) -> npt.NDArray[np.intp]:
+def codes_of(labels: AnyArray) -> npt.NDArray[np.intp]:
     """Return the number of each label, from 0 on: the same for the same label; -1 if missing.
 
     Not by numpy's arrays of text, in which labels that differ in trailing NULs are equal.

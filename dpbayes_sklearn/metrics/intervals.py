@@ -232,6 +232,11 @@ class Evaluation(Mapping[str, Any]):
         Nominal coverage of the intervals.
     n_records : float
         How many records were evaluated; a noisy number if it is secret.
+    largest_error : float or None
+        Of a regression: targets that are further than this from their predictions are moved to
+        this distance, in all metrics.
+    cut : Score or None
+        The share of the records of which that is so; None if it can be so of none.
     """
 
     heads: ClassVar[tuple[str, ...]] = (
@@ -246,6 +251,8 @@ class Evaluation(Mapping[str, Any]):
     guarantee: PrivacyGuarantee
     level: float
     n_records: float
+    largest_error: float | None = None
+    cut: Score | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.scores[name]
@@ -258,7 +265,8 @@ class Evaluation(Mapping[str, Any]):
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """Metrics that are one number, as rows of text under ``heads``."""
+        """Metrics that are one number, as rows of text under ``heads``; and the share cut."""
+        cut = {} if self.cut is None else {"share of errors cut": self.cut}
         return [
             (
                 name,
@@ -267,7 +275,7 @@ class Evaluation(Mapping[str, Any]):
                 f"{score.noise_std:.2g}",
                 f"{score.sampling_std:.2g}",
             )
-            for name, score in self.scores.items()
+            for name, score in [*self.scores.items(), *cut.items()]
             if isinstance(score, Score)
         ]
 
@@ -278,7 +286,16 @@ class Evaluation(Mapping[str, Any]):
         return (
             f"Metrics on {about}{max(self.n_records, 0):,.0f} private records, with "
             f"{100 * self.level:g} % intervals that include sampling error and privacy noise. "
-            f"{self.guarantee}"
+            f"{self._told_of_cuts}{self.guarantee}"
+        )
+
+    @property
+    def _told_of_cuts(self) -> str:
+        if self.cut is None:
+            return ""
+        return (
+            f"Errors are cut at {self.largest_error:.4g}: a target that is further from its "
+            "prediction is moved to this distance, for all metrics alike. "
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -288,6 +305,8 @@ class Evaluation(Mapping[str, Any]):
             "scores": scores,
             "level": self.level,
             "n_records": self.n_records,
+            "largest_error": self.largest_error,
+            "cut": None if self.cut is None else _plain(self.cut),
             "guarantee": self.guarantee.to_dict(),
         }
 

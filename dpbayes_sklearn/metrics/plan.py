@@ -31,6 +31,7 @@ from dpbayes_sklearn.metrics.statistics import (
     Labelled,
     Measured,
     Range,
+    Regression,
     ScoreSums,
     Task,
     score_step,
@@ -114,7 +115,14 @@ class ReleasedEvaluation:
             return self._table_accuracy(level)
         if metric in of_name:
             return of_name[metric](level)
-        return self._mean(self.task.columns[metric][0], metric, level)
+        mean = self._mean(self.task.columns[metric][0], metric, level)
+        return mean if isinstance(self.task, Classification) else self._as_error(mean)
+
+    def cut(self, level: float) -> Score | None:
+        """Return the share of records whose errors are cut; None if none can be."""
+        if CUT not in self.tables:
+            return None
+        return _share(self.tables[CUT].total((0, 1)), self.records, level)
 
     @property
     def records(self) -> Noisy:
@@ -143,7 +151,13 @@ class ReleasedEvaluation:
             return loss - self.mean(first), width
         about = self.task.losses(records, "target") - self.mean("target")
         unexplained = self.mean("squared_error") / self._target_variance
-        return loss - min(unexplained, 1.0) * about**2, width
+        return loss - min(unexplained, 1 / self._squared_reach) * about**2, width
+
+    @property
+    def _squared_reach(self) -> float:
+        """The unit of squared errors in that of squared targets."""
+        assert isinstance(self.task, Regression)
+        return self.task.reach**2
 
     @property
     def _target_variance(self) -> float:
@@ -183,14 +197,21 @@ class ReleasedEvaluation:
             score = ratio(self.sums[column], self.records, lambda a: variance, ends, level)
         return score.mapped(lambda centred: centred + bounds.middle, 1.0)
 
+    def _as_error(self, score: Score) -> Score:
+        """Return the score of an error in units of the target."""
+        assert isinstance(self.task, Regression)
+        largest = self.task.largest_error
+        return score.mapped(lambda x: largest * x, largest)
+
     def _rmse(self, level: float) -> Score:
         mean = self._mean("squared_error", "rmse", level)
         root = math.sqrt(max(mean.value, 0.0))
-        return mean.mapped(lambda x: math.sqrt(max(x, 0.0)), 0.5 / max(root, 1e-12))
+        slope = 0.5 / max(root, 1e-12)
+        return self._as_error(mean.mapped(lambda x: math.sqrt(max(x, 0.0)), slope))
 
     def _r2(self, level: float) -> Score:
         """Return 1 - u, u the squared errors over squared deviations of the target."""
-        n, middle = self.records, self.task.ranges
+        n, middle, unit = self.records, self.task.ranges, self._squared_reach
         errors, squares = (
             self.sums[c] + n.times(middle[c].middle) for c in ("squared_error", "target_squared")
         )
@@ -200,8 +221,8 @@ class ReleasedEvaluation:
             target.value**2 / size, (2 * target.value * target.errors - target.errors**2) / size
         )
         about = squares + squared_mean.times(-1.0)
-        variance = size * self._spread("r2")
-        unexplained = ratio(errors, about, lambda u: variance, (0.0, math.inf), level)
+        variance = size * self._spread("r2") * unit**2
+        unexplained = ratio(errors.times(unit), about, lambda u: variance, (0.0, math.inf), level)
         return unexplained.mapped(lambda u: 1.0 - u, -1.0)
 
     @property
@@ -260,12 +281,14 @@ def _share(part: Noisy, whole: Noisy, level: float) -> Score:
 
 
 BESIDES = "the cost of the evaluated model is added if it was fitted to the same people"
-# Names of the number of records among sums, and of the table of those without a target.
-COUNT, MISSING = "count", "missing"
+# Names of the number of records among sums, and of the tables of those without a target and of
+# those whose errors are cut.
+COUNT, MISSING, CUT = "count", "missing", "cut"
 _MISSING_DEVIATIONS = 3.0  # A number of them below this many standard deviations counts as none.
-# Parts of the budget: of sums and every table; squared influences have less, and the number of
-# records without a target is free: a record that changes it changes the sums by half at most.
-_PART_SHARE, _SHARES = 5, {"spreads": 1, MISSING: 0}
+# Parts of the budget: of sums and every table; squared influences and the share of errors that are
+# cut have less, and the number of records without a target is free: a record that changes it
+# changes the sums by half at most.
+_PART_SHARE, _SHARES = 5, {"spreads": 1, CUT: 1, MISSING: 0}
 _USUAL_BINS = 40  # A table has this many bins if the number of records is secret.
 _LEAST_BINS = {"scores": 10, "confidence": 5}  # A table has at least this many bins.
 _MOST_BINS = {"scores": 60, "confidence": 10}  # A table has at most this many bins.
@@ -317,8 +340,7 @@ class EvaluationPlan(Plan[Labelled | Measured, ReleasedEvaluation]):
         if self.cost.infinite and part.name == "scores":  # without privacy, a bin for every score
             edges = np.unique(records.proba[:, 1])[1:]
             shape = (len(edges) + 1, 2)
-        assert isinstance(self.task, Classification)
-        rows, columns = self.task.cells(records, part.name, edges)
+        rows, columns = self.task.cells(records, part.name, edges)  # type: ignore[arg-type]
         return CellCounts.of(rows, columns, shape)
 
     def _losses(self, part: ScorePart, records: Any) -> list[tuple[FloatArray, Range]]:
@@ -391,7 +413,10 @@ def _with_noise(
 
 def _parts(task: Task, scoring: Sequence[str], budget: Budget, n: int | None) -> list[ScorePart]:
     """Return what the metrics need: sums, tables, and the spread of what has a sum."""
-    tables = _tables(task, scoring, budget, n) if isinstance(task, Classification) else []
+    if isinstance(task, Classification):
+        tables = _tables(task, scoring, budget, n)
+    else:
+        tables = [ScorePart(CUT, shape=(1, 2))] if task.may_cut else []
     by_class = {"confusion", "recall"} & {table.name for table in tables}
     summed = [m for m in scoring if m in task.columns and not (m == "accuracy" and by_class)]
     columns = [*dict.fromkeys(column for m in summed for column in task.columns[m])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -19,7 +20,8 @@ from dpbayes_sklearn._typing import AnyArray, Positions
 from dpbayes_sklearn.base.estimator import SEEDED
 from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
-from dpbayes_sklearn.data.persons import coins_of, read_groups, records_that_count
+from dpbayes_sklearn.data.arrow import named_columns
+from dpbayes_sklearn.data.persons import codes_of, coins_of, read_groups, records_that_count
 from dpbayes_sklearn.data.reading import check_kinds, in_memory, read_table, read_target
 from dpbayes_sklearn.data.records import LocalRecords, Table, column_kind, quiet_numpy
 from dpbayes_sklearn.metrics.intervals import CrossValidation, Evaluation
@@ -43,16 +45,19 @@ from dpbayes_sklearn.schema import Categories, Domain
 _SCORES_STREAM = 2**18  # The stream of a seed from which the noise of scores is drawn.
 # Errors within this many standard deviations of the residuals are not clipped.
 _UNCLIPPED_SDS = 4.0
+# The least largest error, as a part of the range of the target, in which floats can be told apart.
+_LEAST_ERROR = 2.0**-40
 
 
 def private_score(
     model: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     scoring: str | Sequence[str],
     epsilon: float,
     delta: float = 0.0,
+    target: str | None = None,
     groups: Any = None,
     privacy_unit: PrivacyUnit | str | None = None,
     level: float = 0.95,
@@ -77,6 +82,8 @@ def private_score(
     epsilon, delta : float
         Privacy budget of all metrics together. Without a delta noise is discrete Laplace or joint
         noise, with one it is discrete Gaussian. ``epsilon=float("inf")`` gives the exact values.
+    target : str, optional
+        The name of the column of X that is the target, instead of y.
     groups : array-like of shape (n_samples,), optional
         Whose record each is, for ``PrivacyUnit("person", ...)``, as in ``fit``.
     privacy_unit : "record" or PrivacyUnit, optional
@@ -87,7 +94,9 @@ def private_score(
         Smaller predicted probabilities of the true class count as this much in "log_loss".
     largest_error : float, optional
         Larger errors of a regression count as this much; by default four standard deviations of
-        the residuals, which the model has released, and at most the range of the target.
+        the residuals, which the model has released, and at most the range of the target. For "r2"
+        the variance of the target is that of targets whose errors are cut as well. What share of
+        the records that concerns is released with the metrics, as ``cut`` of the result.
     accountant : BudgetAccountant, optional
         Charged once, before noise is drawn; by default the model's, or that of an open ``with``
         block.
@@ -130,8 +139,11 @@ def private_score(
     asked = _Request.of(scoring, epsilon, delta, unit, level)
     task = _task(chosen.schema_.target, least_probability, largest_error, chosen)
     ledger = accountant or chosen._ledger()
+    X, y, (groups,) = named_columns(X, y, target, groups)
     with quiet_numpy():
-        records, promises = _read(chosen, X, y, groups, unit, random_state)
+        rows, truth = _read(chosen, X, y, unit)
+        counted, promises = _counted(truth, groups, unit, random_state)
+        records = _said(chosen, rows, truth, counted)
         n = len(records.truth) + records.missing
         planned = plan(task, asked.metrics, asked.budget, n)
         if planned.n is not None:
@@ -145,12 +157,13 @@ def private_score(
 def private_cross_validate(
     estimator: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     scoring: str | Sequence[str],
     epsilon: float,
     delta: float = 0.0,
     cv: int = 5,
+    target: str | None = None,
     groups: Any = None,
     level: float = 0.95,
     least_probability: float = 0.01,
@@ -170,12 +183,14 @@ def private_cross_validate(
     estimator : classifier or regression of this library, not fitted
         Its ``epsilon`` and ``delta`` are those of one fit. Its domains must be declared.
     X, y : records, and their classes or targets
-    scoring, epsilon, delta, level, least_probability, largest_error
+    scoring, epsilon, delta, target, level, least_probability, largest_error
         As in :func:`private_score`; ``epsilon`` and ``delta`` are for the metrics.
     cv : int, default=5
-        Number of folds, at random; all records of a person are in one fold.
+        Number of folds. As many records, or persons, are dealt to each at random, all records of
+        a person to one fold; where their number is secret, everyone draws a fold.
     groups : array-like of shape (n_samples,), optional
-        Whose record each is; needed if a person is the privacy unit of the estimator.
+        Whose record each is; needed if a person is the privacy unit of the estimator. As in
+        ``fit``, only some records count of a person with more than ``max_records``.
     accountant : BudgetAccountant, optional
         By default the estimator's, or that of an open ``with`` block.
     random_state : int, RandomState or None, default=None
@@ -190,7 +205,9 @@ def private_cross_validate(
     Notes
     -----
     **Privacy.** Folds are drawn at random without looking at records. A person who is replaced, or
-    added, concerns one fold's predictions and cv - 1 fits.
+    added, concerns one fold's predictions and cv - 1 fits. With ``neighbours="replace"`` persons
+    are replaced by others who have as many records that count, and so the number of persons is
+    public.
 
     Examples
     --------
@@ -221,18 +238,23 @@ def private_cross_validate(
         )
     check_scalar(cv, "cv", Integral, min_val=2)
     asked = _Request.of(scoring, epsilon, delta, unit, level)
+    X, y, (groups,) = named_columns(X, y, target, groups)
     ledger, kind = accountant or estimator._ledger(), column_kind(y)
     with quiet_numpy():
         rows = in_memory(X, estimator._declared_width, "private_cross_validate")
-        target = read_target(estimator, y)
-        labels = None if groups is None else read_groups(groups, len(target))
+        truth = read_target(estimator, y)
+        labels = None if groups is None else read_groups(groups, len(truth))
         rehearsal = clone(estimator).set_params(accountant=Prepaid(), random_state=None)
-        conditions = rehearsed([rehearsal], rows, target, labels, kind)
+        conditions = rehearsed([rehearsal], rows, truth, labels, kind)
+        counted, _ = _counted(truth, labels, unit, random_state)
         noise = Noise.of(random_state, _SCORES_STREAM)
-        fold = _folds(len(target), labels, unit, cv, noise)
+        whose = None if labels is None else labels[counted]
+        fold = _folds(len(counted), whose, unit, cv, noise)
         # refuses, before anything is charged, what could not be evaluated
-        task = _task(estimator._target.value, least_probability, largest_error)
-        plan(task, asked.metrics, asked.budget, len(target))
+        bounds = least_probability, largest_error
+        planned = plan(
+            _task(estimator._target.value, *bounds), asked.metrics, asked.budget, len(counted)
+        )
         cost = Budget(
             (cv - 1) * fit.epsilon + asked.budget.epsilon,
             (cv - 1) * fit.delta + asked.budget.delta,
@@ -243,38 +265,47 @@ def private_cross_validate(
         models, parts = [], []
         for k in range(cv):
             seed = None if random_state is None else noise.seed()
-            train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            whose = [None if labels is None else labels[side] for side in (train, test)]
+            train, test = counted[fold != k], counted[fold == k]
+            theirs = None if labels is None else labels[train]
             model = clone(estimator).set_params(accountant=Prepaid(), random_state=seed)
             with silence():
-                model.fit(_safe_indexing(rows, train), target[train], groups=whose[0])
-            held_out = _safe_indexing(rows, test), target[test], whose[1]
-            parts.append(_read(model, *held_out, unit, seed)[0])
+                model.fit(_safe_indexing(rows, train), truth[train], groups=theirs)
+            parts.append(_said(model, _safe_indexing(rows, test), truth[test]))
             models.append(model.set_params(accountant=accountant, random_state=None))
         *columns, missing = zip(*parts, strict=True)
         together: Any = type(parts[0])
         records = together(*map(np.concatenate, columns), missing=sum(missing))
-        bounds = least_probability, largest_error
         tasks = [_task(model.schema_.target, *bounds, model) for model in models]
         task = max(tasks, key=lambda one: getattr(one, "largest_error", 0.0))
-        n = len(records.truth) + records.missing
-        planned = plan(task, asked.metrics, asked.budget, n)
-        released = carry_out(planned, records, noise).posterior
+        released = carry_out(replace(planned, task=task), records, noise).posterior
     guarantee = PrivacyGuarantee.of(cost, models[0].guarantee_.mechanism, conditions)
     found = asked.evaluation(released, guarantee.under(*promises))
     return CrossValidation(**vars(found), models=tuple(models))
 
 
 def _folds(n: int, labels: AnyArray | None, unit: PrivacyUnit, cv: int, noise: Noise) -> Positions:
-    """Return the fold of every record: equal numbers if n is public, else each by a coin."""
-    if unit.name == "record" and not unit.size_is_secret:
-        fold = np.empty(n, np.intp)
-        fold[noise.order(n)] = np.arange(n) % cv
-        if n < cv:
-            raise ValueError(f"There are fewer records than folds. Got n_samples={n}.")
-        return fold
-    coins = noise.coins(n) if labels is None else coins_of(labels, noise)
-    return np.floor(cv * coins).astype(np.intp)
+    """Return the fold of every record: by a coin each if n is secret, else in equal numbers.
+
+    Where persons are replaced by others who have as many records, the numbers of records that
+    persons have are the same in neighbours. So is what they decide: whether the largest possible
+    fold leaves enough records for a fit. How many it leaves by chance is not looked at.
+    """
+    if unit.size_is_secret:
+        coins = noise.coins(n) if labels is None else coins_of(labels, noise)
+        return np.floor(cv * coins).astype(np.intp)
+    person = np.arange(n) if labels is None else codes_of(labels)
+    sizes = np.bincount(person)
+    if len(sizes) < cv:
+        raise ValueError(f"There are fewer {unit.name}s than folds. Got cv={cv}.")
+    largest = np.sort(sizes)[-math.ceil(len(sizes) / cv) :]
+    if n - largest.sum() < unit.max_records:
+        raise ValueError(
+            f"max_records={unit.max_records} of the privacy_unit may be more than the records of "
+            f"{cv - 1} of {cv} folds. Set a smaller max_records. Nothing was spent."
+        )
+    dealt = np.empty(len(sizes), np.intp)
+    dealt[noise.order(len(sizes))] = np.arange(len(sizes)) % cv
+    return dealt[person]
 
 
 class _Request(NamedTuple):
@@ -297,7 +328,8 @@ class _Request(NamedTuple):
         scores = {name: released.score(name, self.level) for name in self.metrics}
         n = released.records.value
         n = released.n if n == released.n else n  # as an integer, if it is exact
-        return Evaluation(scores, guarantee, self.level, n)
+        largest = getattr(released.task, "largest_error", None)
+        return Evaluation(scores, guarantee, self.level, n, largest, released.cut(self.level))
 
 
 def _seeded(random_state: Any, cost: Budget, ledger: BudgetAccountant | None) -> tuple[str, ...]:
@@ -349,41 +381,55 @@ def _task(target: Domain, least_probability: Any, largest_error: Any, model: Any
     if isinstance(target, Categories):
         floor = checked("least_probability", least_probability, 0.0, 1.0)
         return Classification(target.n_values, floor)
-    largest = target.high - target.low
+    span = target.high - target.low
+    least = _LEAST_ERROR * span
     if largest_error is not None:
-        largest = min(largest, checked("largest_error", largest_error, 0.0, math.inf))
+        largest = checked("largest_error", largest_error, least, math.inf)
     elif model is not None:
         residual_std = math.sqrt(model.posterior_.noise_variance) * float(model._scale.half)
-        largest = min(largest, _UNCLIPPED_SDS * residual_std)
-    return Regression(target.low, target.high, largest)
+        largest = max(_UNCLIPPED_SDS * residual_std, least)
+    else:
+        largest = span / 2  # in the place of what a model will say, which may be less than all
+    return Regression(target.low, target.high, min(largest, span))
 
 
-def _read(
-    model: Any, X: Any, y: Any, groups: Any, unit: PrivacyUnit, random_state: Any
-) -> tuple[Labelled | Measured, tuple[str, ...]]:
-    """Return what the model says about the records that count, and the truth."""
-    reader, public = copy(model), model.schema_
-    reader.schema = public  # whose domains are public now, and so every value has its place
+def _read(model: Any, X: Any, y: Any, unit: PrivacyUnit) -> tuple[Any, AnyArray]:
+    """Return records in memory, and their targets, checked for shape, names and declared types."""
+    reader = _reader(model)
     rows = in_memory(X, model.n_features_in_, "private_score")
     rows = reader._declared_part(rows, reset=False)
     table = read_table(reader, rows, reset=False, declared=True, may_be_empty=unit.size_is_secret)
     target = read_target(model, y, table.n_rows)
-    everybody = LocalRecords([(table, target)], column_kind(y))
-    check_kinds(public, everybody)
-    numbered = LocalRecords([(Table(np.arange(table.n_rows)[:, None]), target)])
+    check_kinds(model.schema_, LocalRecords([(table, target)], column_kind(y)))
+    return rows, target
+
+
+def _reader(model: Any) -> Any:
+    """Return a model whose domains are public now, and so every value has its place."""
+    reader = copy(model)
+    reader.schema = model.schema_
+    return reader
+
+
+def _counted(
+    target: AnyArray, groups: Any, unit: PrivacyUnit, random_state: Any
+) -> tuple[Positions, tuple[str, ...]]:
+    """Return the positions of the records that count, and what the guarantee then rests on."""
+    numbered = LocalRecords([(Table(np.arange(len(target))[:, None]), target)])
     counted, promises = records_that_count(numbered, groups, unit, random_state)
-    places = counted.table.column(0)
-    known = places[model._has_target(target)[places]]
-    predicted = _predicted(reader, rows, target, known)
-    return predicted._replace(missing=len(places) - len(known)), promises
+    return counted.table.column(0), promises
 
 
-def _predicted(model: Any, X: Any, y: Any, counted: Positions) -> Labelled | Measured:
-    """Predict every record by itself, and keep those that count."""
-    target = model.schema_.target
+def _said(
+    model: Any, X: Any, y: AnyArray, counted: Positions | slice = slice(None)
+) -> Labelled | Measured:
+    """Predict every record by itself, and keep those that count and have a target."""
+    reader, target, places = _reader(model), model.schema_.target, np.arange(len(y))[counted]
+    known = places[model._has_target(y)[places]]
+    missing = len(places) - len(known)
     if not is_classifier(model):
-        predicted = model._predict_by_row(X) if len(y) else np.empty(0)
-        return Measured(target.clip(y)[counted], target.clip(predicted)[counted])
-    proba = model.predict_proba(X) if len(y) else np.empty((0, len(model.classes_)))
+        predicted = reader._predict_by_row(X) if len(y) else np.empty(0)
+        return Measured(target.clip(y)[known], target.clip(predicted)[known], missing)
+    proba = reader.predict_proba(X) if len(y) else np.empty((0, len(model.classes_)))
     truth = model.schema_.classes.encode(y)
-    return Labelled(truth[counted], proba.argmax(axis=1)[counted], proba[counted])
+    return Labelled(truth[known], proba.argmax(axis=1)[known], proba[known], missing)

@@ -169,7 +169,7 @@ class Labelled(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """**Sensitive:** true and predicted targets, within their public bounds; as above."""
+    """**Sensitive:** true and predicted targets; as above."""
 
     truth: FloatArray
     predicted: FloatArray
@@ -246,7 +246,13 @@ class Classification:
 
 @dataclass(frozen=True)
 class Regression:
-    """Public facts of a regression: the bounds of its target, and of its errors."""
+    """Public facts of a regression: the bounds of its target, and of its errors.
+
+    A target that is further than ``largest_error`` from its prediction is moved to that distance,
+    wherever it is used: in errors, and in the variance that R² compares them with. Losses are in
+    units of the largest error, and targets in units of half the distance of their bounds, so that
+    no square leaves the range of floats.
+    """
 
     low: float
     high: float
@@ -259,27 +265,38 @@ class Regression:
         "mae": ("absolute_error",),
     }
 
+    ranges: ClassVar[Mapping[str, Range]] = {
+        name: Range(-1.0 if name == "target" else 0.0, 1.0)
+        for name in ("absolute_error", "squared_error", "target", "target_squared")
+    }
+    """The range of every loss, and of the target about its middle and of its square."""
+
     @property
-    def ranges(self) -> Mapping[str, Range]:
-        """The range of every loss, and of the target about its middle and of its square."""
+    def reach(self) -> float:
+        """The largest error in units of targets: half the distance of their bounds."""
+        return self.largest_error / (self.high - self.low) * 2
+
+    @property
+    def may_cut(self) -> bool:
+        """Whether an error can be larger."""
+        return self.largest_error < self.high - self.low
+
+    def _in_units(self, targets: FloatArray) -> FloatArray:
         half = (self.high - self.low) / 2
-        return {
-            "absolute_error": Range(0.0, self.largest_error),
-            "squared_error": Range(0.0, self.largest_error**2),
-            "target": Range(-half, half),
-            "target_squared": Range(0.0, half**2),
-        }
+        return np.clip((targets - (self.low + half)) / half, -1.0, 1.0)
 
     def losses(self, records: Measured, name: str) -> FloatArray:
         """Return the loss of every record."""
-        truth, predicted, _ = records
-        about = truth - (self.low + (self.high - self.low) / 2)
-        if name == "target":
-            return about
-        if name == "target_squared":
-            return about**2
-        error = np.abs(predicted - truth)
-        return error if name == "absolute_error" else error**2
+        predicted = self._in_units(records.predicted)
+        error = np.clip(self._in_units(records.truth) - predicted, -self.reach, self.reach)
+        found = predicted + error if name.startswith("target") else np.abs(error) / self.reach
+        return found**2 if name.endswith("squared") or name == "squared_error" else found
+
+    def cells(self, records: Measured, table: str, edges: None = None) -> tuple[IntArray, IntArray]:
+        """Return the row and the column of every record's cell: whether its error is cut."""
+        error = self._in_units(records.truth) - self._in_units(records.predicted)
+        cut = (np.abs(error) > self.reach).astype(np.int64)
+        return np.zeros_like(cut), cut
 
 
 Task = Classification | Regression

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn import metrics as exact
 
@@ -24,7 +25,9 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.metrics import private_cross_validate, private_score
 from dpbayes_sklearn.metrics.intervals import Noisy, auc, ratio
 from dpbayes_sklearn.metrics.plan import plan
+from dpbayes_sklearn.metrics.scoring import _folds
 from dpbayes_sklearn.metrics.statistics import Classification
+from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy import exact as read
 
@@ -101,6 +104,58 @@ def test_large_errors_are_clipped_as_declared_or_at_four_standard_deviations(dec
     assert found["mae"].value == pytest.approx(np.minimum(errors, largest).mean(), abs=1e-4)
 
 
+def skewed(scale=1.0):
+    """Return a regression of costs, a tenth of which are far above what is predicted."""
+    rng = np.random.default_rng(2)
+    X = rng.uniform(0, 1, (6000, 2))
+    y = scale * np.minimum(np.exp(X @ [2.0, 1.0] + rng.normal(0, 1.0, 6000)), 100.0)
+    model = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 100 * scale), random_state=0)
+    return model.fit(X[:3000], y[:3000]), X[3000:], y[3000:]
+
+
+def test_errors_and_the_variance_of_the_target_are_cut_at_the_same_place():
+    model, X, y = skewed()
+    found = private_score(model, X, y, scoring=["r2", "rmse", "mae"], epsilon=INF)
+    guess, largest = np.clip(model.predict(X), 0, 100), found.largest_error
+    moved = guess + np.clip(y - guess, -largest, largest)
+    assert found["r2"].value == pytest.approx(exact.r2_score(moved, guess), abs=1e-5)
+    assert found["rmse"].value == pytest.approx(math.sqrt(np.mean((moved - guess) ** 2)), rel=1e-5)
+    assert found["mae"].value == pytest.approx(np.abs(moved - guess).mean(), rel=1e-5)
+    assert found.cut.value == np.mean(np.abs(y - guess) > largest) > 0.01
+    assert "share of errors cut" in repr(found)
+    assert f"Errors are cut at {largest:.4g}" in found.sentence
+    assert found.to_dict()["cut"]["value"] == found.cut.value
+    whole = private_score(model, X, y, scoring="r2", epsilon=INF, largest_error=100.0)
+    assert whole["r2"].value == pytest.approx(exact.r2_score(y, guess), abs=1e-5)
+    assert whole.cut is None
+    assert "cut" not in whole.sentence
+
+
+@pytest.mark.parametrize("unit", ["record", ADDED], ids=str)
+def test_the_share_that_is_cut_is_released_within_the_budget(unit):
+    model, X, y = skewed()
+    ledger = BudgetAccountant(epsilon=2.0)
+    asked = {"scoring": "rmse", "epsilon": 2.0, "privacy_unit": unit, "accountant": ledger}
+    found = private_score(model, X, y, random_state=0, **asked)
+    share = np.mean(np.abs(y - model.predict(X)) > found.largest_error)
+    assert ledger.total().epsilon == found.guarantee.epsilon == 2
+    assert found.cut.noise_std > 0
+    assert found.cut.value != share
+    assert found.cut.low < share < found.cut.high
+
+
+@pytest.mark.parametrize("scale", [1e-280, 1e-170, 1e-9, 1e9, 1e160, 1e300])
+def test_metrics_do_not_depend_on_the_unit_of_the_target(scale):
+    """Squares of such numbers are no floats, and a mean of them is above the largest ratio."""
+    asked = {"scoring": ["r2", "rmse", "mae"], "epsilon": 1.0, "random_state": 0}
+    one, other = (private_score(*skewed(by), **asked) for by in (1.0, scale))
+    assert other["r2"].value == pytest.approx(one["r2"].value, rel=1e-3)
+    for name in ("rmse", "mae"):
+        for end in ("value", "low", "high", "noise_std"):
+            in_units = getattr(other[name], end) / scale
+            assert in_units == pytest.approx(getattr(one[name], end), rel=1e-3), (name, end)
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("unit", [None, ADDED], ids=str)
 def test_several_metrics_are_one_charge(unit, delta):
@@ -139,15 +194,28 @@ def test_the_models_ledger_is_charged_by_default():
         ({"least_probability": 0}, "'least_probability' parameter"),
         ({"privacy_unit": "feature"}, "'privacy_unit' parameter"),
         ({"groups": np.zeros(1000)}, "groups says whose record"),
+        ({"target": "ill"}, "not both"),
+        ({"y": None}, "requires y to be passed"),
+        ({"y": None, "target": "ill"}, "X must have one column 'ill'"),
     ],
     ids=str,
 )
 def test_what_is_wrong_is_refused_before_the_charge(options, message):
     model, X, y = classifier()
     ledger = BudgetAccountant(epsilon=2.0)
-    asked = {"scoring": "accuracy", "epsilon": 1.0, "accountant": ledger, **options}
+    asked = {"y": y, "scoring": "accuracy", "epsilon": 1.0, "accountant": ledger, **options}
     with pytest.raises(ValueError, match=message):
-        private_score(model, X, y, **asked)
+        private_score(model, X, **asked)
+    assert len(ledger) == 0
+
+
+def test_errors_that_floats_cannot_tell_apart_are_refused_before_the_charge():
+    model, X, y = regression()
+    ledger = BudgetAccountant(epsilon=2.0)
+    for largest in (0.0, 1e-20, float("nan")):
+        asked = {"largest_error": largest, "accountant": ledger}
+        with pytest.raises(ValueError, match="'largest_error' parameter of private_score"):
+            private_score(model, X, y, scoring="r2", epsilon=1.0, **asked)
     assert len(ledger) == 0
 
 
@@ -218,6 +286,23 @@ def test_frames_by_name_and_texts_in_numbers_columns():
         private_score(model, frame.rename(columns={"b": "c"}), y, **exact)
 
 
+@pytest.mark.parametrize("evaluate", [private_score, private_cross_validate])
+def test_the_target_and_the_groups_may_be_columns(evaluate):
+    schema = Schema({"a": Interval(-3, 5, bins=4), "b": Interval(-3, 5, bins=4)})
+    _, X, y = classifier()
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    whole, who = frame.assign(ill=y, person=np.arange(len(y)) // 2), np.arange(len(y)) // 2
+    unit = PrivacyUnit("person", max_records=2)
+    model = BayesianNaiveBayes(1.0, schema=schema, classes=[0, 1], privacy_unit=unit)
+    if evaluate is private_score:
+        model.fit(whole, target="ill", groups="person")
+    asked = {"scoring": "accuracy", "epsilon": 1.0, "random_state": 0}
+    apart = evaluate(model, frame, y, groups=who, **asked)
+    for X in (whole, pa.table(whole)):
+        together = evaluate(model, X, target="ill", groups="person", **asked)
+        assert together["accuracy"] == apart["accuracy"]
+
+
 def test_seeds_are_a_condition_and_repeat():
     model, X, y = classifier()
     asked = {"scoring": "accuracy", "epsilon": 0.5, "random_state": 3}
@@ -262,6 +347,45 @@ def test_a_cross_validation_costs_all_its_fits(unit):
     assert len(found.models) == 4
     assert {model.guarantee_.epsilon for model in found.models} == {0.5}
     assert found["accuracy"].low < 0.9
+
+
+@pytest.mark.parametrize("persons", [5, 8])
+def test_no_cross_validation_of_few_persons_fails_by_chance(persons):
+    rng, unit = np.random.default_rng(0), PrivacyUnit("person", max_records=4)
+    who = np.repeat(np.arange(persons), rng.integers(1, 9, persons))
+    X, y = rng.integers(0, 2, (len(who), 2)), rng.integers(0, 2, len(who))
+    model = BayesianNaiveBayes(classes=[0, 1], bounds=(0, 1), n_bins=2, privacy_unit=unit)
+    for seed in range(20):
+        found = private_cross_validate(
+            model, X, y, groups=who, scoring="accuracy", epsilon=1.0, random_state=seed
+        )
+        assert found.n_records == np.minimum(np.bincount(who), 4).sum()
+
+
+def test_as_many_persons_are_in_every_fold_each_in_one():
+    who, unit = np.repeat(np.arange(13), 3), PrivacyUnit("person", max_records=3)
+    seen = set()
+    for seed in range(20):
+        fold = _folds(len(who), who, unit, 5, Noise.of(seed))
+        assert (fold.reshape(13, 3) == fold[::3, None]).all()
+        assert sorted(np.bincount(fold[::3])) == [2, 2, 3, 3, 3]
+        seen.add(tuple(fold))
+    assert len(seen) == 20
+
+
+@pytest.mark.parametrize("who", [np.zeros(60), np.repeat([0, 1, 2, 3], 15)], ids=["one", "four"])
+def test_too_few_persons_for_the_folds_are_refused_before_the_charge(who):
+    ledger, unit = BudgetAccountant(epsilon=5.0), PrivacyUnit("person", max_records=10)
+    model = BayesianNaiveBayes(0.5, classes=[0, 1], bounds=(0, 1), privacy_unit=unit)
+    X, y = np.zeros((60, 2)), np.arange(60) % 2
+    asked = {"groups": who, "scoring": "accuracy", "epsilon": 1.0, "accountant": ledger}
+    with pytest.raises(ValueError, match="fewer persons than folds"):
+        private_cross_validate(model, X, y, **asked)
+    sizes = np.repeat([*range(6)], [45, 3, 3, 3, 3, 3])  # 10 and 3 of each count, in 2 folds
+    model.set_params(privacy_unit=PrivacyUnit("person", max_records=20))
+    with pytest.raises(ValueError, match="may be more than the records of 1 of 2 folds"):
+        private_cross_validate(model, X, y, **{**asked, "groups": sizes}, cv=2)
+    assert len(ledger) == 0
 
 
 @pytest.mark.parametrize(

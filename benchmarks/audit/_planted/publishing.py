@@ -41,6 +41,16 @@ FAULTS.rows(METRICS, {
         at("metrics.plan._with_noise",
            lambda real, part, *rest: part if part.name == "spreads" else real(part, *rest),
            "log loss, a record"),
+    "The number of errors that are cut has no noise":
+        at("metrics.plan._with_noise",
+           lambda real, part, *rest: part if part.name == "cut" else real(part, *rest),
+           "absolute error, a record"),
+    "The number of errors that are cut is released at no cost":
+        at("metrics.plan._parts",
+           lambda real, task, scoring, budget, n: [
+               replace(part, name="missing") if part.name == "cut" else part
+               for part in real(task, scoring, budget, n)
+           ], "absolute error, a record"),
     "The number of records without a target has half of its noise":
         at("metrics.plan._with_noise",
            lambda real, part, unit, share, *rest: real(
