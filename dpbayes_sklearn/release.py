@@ -2,7 +2,8 @@ r"""The boundary that private data cross, once: a plan, made of public facts, re
 
 A fit is check -> read -> plan -> charge -> release -> attach. A :class:`Plan` is everything that
 follows from public facts, decided once and before a record is looked at: what is charged is what
-is drawn. Its ``release`` is the only function that turns private statistics into public values.
+is drawn. Its ``release`` is the only function that turns private statistics into public values, one
+:class:`Step` after the other.
 
 **The number of records, where records may be added or removed.**
 
@@ -39,17 +40,18 @@ With a secret number of records the size of a sample would tell it, so all recor
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from functools import cached_property
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
 from dpbayes_sklearn._presenting import card, table, tag
-from dpbayes_sklearn._typing import Positions
+from dpbayes_sklearn._typing import IntArray, Positions
 from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, Noise, NoiseLaw
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.budget import Budget, Copies, PrivacyUnit, at_least
@@ -65,6 +67,8 @@ _UNLIKELY_SIZE = 1e-20
 """Chance that a secret number exceeds its public bound, which costs accuracy, never privacy."""
 
 S = TypeVar("S", contravariant=True)
+K = TypeVar("K")
+T = TypeVar("T")
 P = TypeVar("P")
 
 
@@ -87,37 +91,158 @@ NOTHING_KNOWN = Facts(GUESS, guessed=True)
 """Of a secret number of records that a release does not need."""
 
 
-class Step(NamedTuple):
-    """One private step of a plan, as it is shown."""
+@dataclass(frozen=True)
+class Expense:
+    """One thing that a plan spends a part of the budget on, as it is shown.
 
-    what: str  # What is released.
-    cost: Budget  # The part of the budget that it spends.
-    noise: str = ""  # Its noise, in words.
-    # Standard deviation of the noise in one released number; None if that depends on the data.
-    error: float | None = None
+    Attributes
+    ----------
+    what : str
+        What is released.
+    cost : Budget
+        The part of the budget that it spends.
+    law : object
+        The public law that the answer is drawn from: that of noise which is added, or whatever the
+        draw takes. Where it depends on what was released before, a function of that; None where
+        nothing is drawn.
+    in_words : str
+        The law in words, if it is not one of noise.
+    """
+
+    what: str
+    cost: Budget
+    law: Any = None
+    in_words: str = ""
 
     @property
     def spends(self) -> str:
         """The part of the budget, as text.
 
-        >>> Step("counts", Budget(Fraction(1, 2), Fraction(1, 10**6))).spends
+        >>> Expense("counts", Budget(Fraction(1, 2), Fraction(1, 10**6))).spends
         'epsilon = 0.5, delta = 1e-06'
         """
         delta = f", delta = {at_least(self.cost.delta)}" if self.cost.delta else ""
         return f"epsilon = {at_least(self.cost.epsilon)}{delta}"
 
     @property
+    def error(self) -> float | None:
+        """Standard deviation of the noise in one released number; None if it is not public."""
+        return float(self.law.variances.mean()) ** 0.5 if isinstance(self.law, NoiseLaw) else None
+
+    @property
     def expected(self) -> str:
         """Noise and error, as text."""
-        error = "" if self.error is None else f"standard deviation {self.error:.3g}"
-        return ", ".join(filter(None, (self.noise, error))) or "depends on the data"
+        if self.error is None:
+            return self.in_words or "depends on the data"
+        noise = self.in_words or f"{type(self.law).__name__} noise"
+        return f"{noise}, standard deviation {self.error:.3g}"
+
+
+def added(exact: Any, law: NoiseLaw | None, noise: Noise) -> Any:
+    """Return arrays of integers with noise of a law: how a step is answered, if it says no other.
+
+    Without a law, which is without privacy, they are returned as they are.
+    """
+    return exact if law is None else noise.add(exact, law)
+
+
+@dataclass(frozen=True)
+class Step(Expense, Generic[S, K]):
+    """One private step of a release: what is asked, what the answer is drawn from, what it tells.
+
+    It is a public value. Only ``ask`` is handed the records. The law is a function of public facts
+    and of what earlier steps released, and the statistics' own type knows its sensitivity.
+
+    Attributes
+    ----------
+    ask : function of statistics and what is known
+        Returns what is asked exactly, such as arrays of integers: sensitive.
+    read : function of what is known and an answer
+        Returns what is known afterwards: post-processing.
+    draw : function of what was asked, the law and the noise
+        Returns the answer; adds noise by default.
+
+    Examples
+    --------
+    Two counts; the second is of records that exceed the first, and has the noise that is left.
+
+    >>> from dpbayes_sklearn.noise import DiscreteLaplace
+    >>> half = Budget(Fraction(1, 2))
+    >>> law = DiscreteLaplace.of(Fraction(2), [1])
+    >>> first = Step(
+    ...     "records above 0",
+    ...     half,
+    ...     law,
+    ...     ask=lambda numbers, known: [np.array([(numbers > 0).sum()])],
+    ...     read=lambda known, noisy: (int(noisy[0][0]),),
+    ... )
+    >>> second = Step(
+    ...     "records above the first count",
+    ...     half,
+    ...     law,
+    ...     ask=lambda numbers, known: [np.array([(numbers > known[0]).sum()])],
+    ...     read=lambda known, noisy: (*known, int(noisy[0][0])),
+    ... )
+    >>> print(f"{first.what}: {first.spends}; {first.expected}")
+    records above 0: epsilon = 0.5; DiscreteLaplace noise, standard deviation 2.8
+
+    A plan is the list of them, and spends what they spend together.
+
+    >>> from functools import cached_property
+    >>> class TwoCounts(StepPlan):
+    ...     @cached_property
+    ...     def steps(self):
+    ...         return first, second
+    >>> plan = TwoCounts(cost=composed([first.cost, second.cost]), mechanism="laplace")
+    >>> plan.cost.epsilon
+    Fraction(1, 1)
+    >>> plan.release(np.arange(-50, 50), Noise.of(0))
+    (..., ...)
+    """
+
+    _: KW_ONLY
+    ask: Callable[[S, K], Any]
+    read: Callable[[K, Any], K]
+    draw: Callable[[Any, Any, Noise], Any] = added
+
+    def law_given(self, known: K) -> Any:
+        """Return the law that the answer is drawn from."""
+        return self.law(known) if callable(self.law) else self.law
+
+    def release(self, statistics: S, known: K, noise: Noise) -> K:
+        """Ask the records, and return what is known afterwards."""
+        answer = self.draw(self.ask(statistics, known), self.law_given(known), noise)
+        return self.read(known, answer)
+
+    def of_part(self, part: Callable[[T], S]) -> Step[T, K]:
+        """Return the step that asks a part of larger statistics."""
+        return replace(self, ask=lambda whole, known: self.ask(part(whole), known))  # type: ignore[return-value, arg-type]
+
+
+def composed(costs: Iterable[Budget]) -> Budget:
+    r"""Return the cost of releases that are made one after the other.
+
+    Where the zCDP of one is known, purely private others are :math:`\varepsilon^2/2`-zCDP.
+
+    >>> costs = Budget(Fraction(1), Fraction(1, 10**6), rho=Fraction(1, 8)), Budget(Fraction(1, 2))
+    >>> composed(costs).epsilon, composed(costs).rho
+    (Fraction(3, 2), Fraction(1, 4))
+    """
+    epsilons, deltas, units, rhos, _ = zip(*costs, strict=True)
+    rho = None
+    if any(own is not None for own in rhos):
+        each = zip(epsilons, deltas, rhos, strict=True)
+        known = [e**2 / 2 if own is None and not delta else own for e, delta, own in each]
+        rho = None if None in known else sum(known)
+    return Budget(sum(epsilons), sum(deltas), units[0], rho)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan(ABC, Generic[S, P]):
     """Everything about a release that follows from public facts, made once before the release.
 
-    Making a plan refuses what cannot be released, so that nothing is charged for it.
+    Making a plan refuses what cannot be released, so that nothing is charged for it. Nearly all
+    plans are a :class:`StepPlan`.
 
     Attributes
     ----------
@@ -142,9 +267,67 @@ class Plan(ABC, Generic[S, P]):
         return PrivacyGuarantee.of(self.cost, self.mechanism, self.conditions)
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[Expense, ...]:
         """What is released one after the other, and what each step spends."""
-        return (Step(f"posterior, {self.mechanism}", self.cost),)
+        return (Expense(f"posterior, {self.mechanism}", self.cost),)
+
+
+class StepPlan(Plan[S, P]):
+    """A release that is the list of its steps: what is printed and charged is what is drawn."""
+
+    start: ClassVar[Any] = None
+    """What is known before the first step."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> tuple[Step[S, Any], ...]:
+        """What is asked one after the other; made once."""
+
+    def release(self, statistics: S, noise: Noise) -> P:
+        """Take the steps, one after the other."""
+        known = self.start
+        for step in self.steps:
+            known = step.release(statistics, known, noise)
+        return self.posterior(known)
+
+    def posterior(self, known: Any) -> P:
+        """Return what the release is, of what is known after the last step."""
+        return cast(P, known)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneStepPlan(StepPlan[S, P]):
+    """A release in one step."""
+
+    law: Any
+
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """What is released."""
+
+    @property
+    def in_words(self) -> str:
+        """The law in words, if it is not one of noise."""
+        return ""
+
+    @abstractmethod
+    def ask(self, statistics: S, known: None) -> Any:
+        """Return what is asked exactly."""
+
+    @abstractmethod
+    def read(self, known: None, answer: Any) -> P:
+        """Return the posterior given the answer."""
+
+    def draw(self, exact: Any, law: Any, noise: Noise) -> Any:
+        """Return the answer."""
+        return added(exact, law, noise)
+
+    @cached_property
+    def steps(self) -> tuple[Step[S, Any], ...]:
+        """The one step."""
+        about = self.what, self.cost, self.law, self.in_words
+        return (Step(*about, ask=self.ask, read=self.read, draw=self.draw),)
 
 
 class Released:
@@ -248,13 +431,14 @@ class RecordCount:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SizePlan(Plan[RecordCount, Facts]):
+class SizePlan(OneStepPlan[RecordCount, Facts]):
     r"""Release of a secret number of records: noise :math:`P(z) \propto e^{-\varepsilon|z|/k}`.
 
     The result is at least 1.
     """
 
     law: NoiseLaw
+    what = "number of records"
 
     @classmethod
     def of(cls, budget: Budget) -> Self:
@@ -273,16 +457,13 @@ class SizePlan(Plan[RecordCount, Facts]):
         """Public facts that stand for the released ones in plans that are not carried out."""
         return Facts(GUESS, (self.law,), guessed=True)
 
-    def release(self, statistics: RecordCount, noise: Noise) -> Facts:
-        """Return the number of records after noise."""
-        (noisy,) = noise.add([np.array([statistics.n], np.int64)], self.law)
-        return Facts(max(int(noisy[0]), 1), (self.law,))
+    def ask(self, statistics: RecordCount, known: None) -> list[IntArray]:
+        """Return the number of records."""
+        return [np.array([statistics.n], np.int64)]
 
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """The number of records."""
-        error = float(self.law.variance()) ** 0.5
-        return (Step("number of records", self.cost, "Laplace noise", error),)
+    def read(self, known: None, answer: Sequence[IntArray]) -> Facts:
+        """Return the number of records after noise."""
+        return Facts(max(int(answer[0][0]), 1), (self.law,))
 
 
 @dataclass(frozen=True)
@@ -312,11 +493,7 @@ class FitPlan:
     @property
     def cost(self) -> Budget:
         """Epsilon, delta and zCDP of the whole fit."""
-        *first, last = (self._promised(plan.cost) for plan in self.parts)
-        epsilon, rho = last.epsilon, last.rho
-        for own in first:  # a purely private release is epsilon²/2-zCDP
-            epsilon, rho = epsilon + own.epsilon, rho and rho + Fraction(own.epsilon) ** 2 / 2
-        return last._replace(epsilon=epsilon, rho=rho, pure_epsilon=Fraction(0))
+        return composed(self._promised(plan.cost) for plan in self.parts)
 
     @property
     def mechanism(self) -> str:
@@ -324,10 +501,10 @@ class FitPlan:
         return self.parts[-1].mechanism
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[Expense, ...]:
         """What is released one after the other: what it is, what it spends, its noise and error."""
         steps = (step for plan in self.parts for step in plan.steps)
-        return tuple(step._replace(cost=self._promised(step.cost)) for step in steps)
+        return tuple(replace(step, cost=self._promised(step.cost)) for step in steps)
 
     @property
     def law(self) -> NoiseLaw | None:

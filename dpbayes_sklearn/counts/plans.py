@@ -17,8 +17,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache, singledispatch
+from functools import cached_property, lru_cache, partial, singledispatch
 from math import prod
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +30,7 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.counts import dirichlet
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.fourier import (
+    Blocks,
     CharacterSums,
     ReleasedCharacters,
     paper_increment,
@@ -43,7 +46,7 @@ from dpbayes_sklearn.counts.temperature import (
     DEFAULT,
     TEMPERINGS,
     LabelledCounts,
-    LossRecords,
+    LossSums,
     Tempering,
     share_of_temperature,
     stride,
@@ -63,9 +66,17 @@ from dpbayes_sklearn.mechanisms import (
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.noise.discrete_gaussian import drawable
 from dpbayes_sklearn.noise.integers import random_source
-from dpbayes_sklearn.privacy.budget import Budget, exact
+from dpbayes_sklearn.privacy.budget import Budget, Exact, exact
 from dpbayes_sklearn.privacy.gaussian import calibrated_variance, gaussian_rho
-from dpbayes_sklearn.release import Facts, Plan, Step, drawn_sample, less_noise
+from dpbayes_sklearn.release import (
+    Facts,
+    OneStepPlan,
+    Step,
+    StepPlan,
+    composed,
+    drawn_sample,
+    less_noise,
+)
 
 NO_BOUND = (
     "The {} mechanism has no utility bound that does not depend on the data; see "
@@ -74,7 +85,7 @@ NO_BOUND = (
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TablesPlan(Plan[CountTables, NetworkPosterior]):
+class TablesPlan(OneStepPlan[CountTables, NetworkPosterior]):
     """A release of all tables of a network; the cost is that of the tables alone."""
 
     prior: DirichletPrior
@@ -98,23 +109,24 @@ class TablesPlan(Plan[CountTables, NetworkPosterior]):
         return None
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def what(self) -> str:
         """The tables."""
-        cells = sum(map(prod, self.prior.network.shapes))
-        return (Step(f"{cells} counts of all tables", self.cost, *self._described),)
-
-    @property
-    def _described(self) -> tuple[str, float | None]:
-        """Noise in words, and the error of one released number."""
-        return "", None
+        return f"{sum(map(prod, self.prior.network.shapes))} counts of all tables"
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ExactTables(TablesPlan):
     """No noise: no privacy is asked for."""
 
-    def release(self, statistics: CountTables, noise: Noise) -> NetworkPosterior:
+    law: None = None
+
+    def ask(self, statistics: CountTables, known: None) -> ReleasedCounts:
+        """Return the exact tables."""
+        return statistics.without_noise()
+
+    def read(self, known: None, answer: ReleasedCounts) -> NetworkPosterior:
         """Return the exact posterior."""
-        return self.prior.update(statistics.without_noise())
+        return self.prior.update(answer)
 
     def error_bound(self, delta: float) -> float:
         """Return 0."""
@@ -131,11 +143,14 @@ class NoisyTables(TablesPlan):
 
     law: NoiseLaw
 
-    def release(self, statistics: CountTables, noise: Noise) -> NetworkPosterior:
-        """Add noise to the tables."""
+    def ask(self, statistics: CountTables, known: None) -> Tables:
+        """Return the tables."""
+        return with_public_cells(statistics.tables, self.law, self.facts.n)
+
+    def read(self, known: None, answer: Tables) -> NetworkPosterior:
+        """Return the posterior given noisy tables."""
         n, size_laws = self.facts.n, self.facts.laws
-        noisy = noise.add(with_public_cells(statistics.tables, self.law, n), self.law)
-        released = ReleasedCounts(self.prior.network, noisy, n, (self.law,), size_laws)
+        released = ReleasedCounts(self.prior.network, answer, n, (self.law,), size_laws)
         return self.prior.update(released)
 
     def beats(self, other: NoisyTables) -> bool:
@@ -159,10 +174,6 @@ class NoisyTables(TablesPlan):
         # joint noise takes longer to draw
         noises = at_least if law.independent else at_least // 5
         return factor / law.grid * _simulated(law, 1 + noises // law.size)
-
-    @property
-    def _described(self) -> tuple[str, float]:
-        return f"{type(self.law).__name__} noise", float(self.law.variances.mean()) ** 0.5
 
 
 def with_public_cells(tables: Tables, law: NoiseLaw, n: int) -> Tables:
@@ -194,16 +205,19 @@ class NoisyCharacters(TablesPlan):
         # whole, so that tables stay exact in floating point and agree bit for bit
         return math.ceil(paper_increment(network, float(self.cost.epsilon), options.t))
 
-    def release(self, statistics: CountTables, noise: Noise) -> NetworkPosterior:
-        """Add noise to the character sums."""
-        sums = CharacterSums.of(statistics)
-        noisy = noise.add([*sums.blocks.values()], self.law)
-        blocks = dict(zip(sums.blocks, noisy, strict=True))
-        n, size_laws = self.facts.n, self.facts.laws
+    def ask(self, statistics: CountTables, known: None) -> Blocks:
+        """Return the character sums."""
+        return CharacterSums.of(statistics).blocks
+
+    def draw(self, exact: Blocks, law: NoiseLaw, noise: Noise) -> Blocks:
+        """Add noise."""
+        return dict(zip(exact, noise.add([*exact.values()], law), strict=True))
+
+    def read(self, known: None, answer: Blocks) -> NetworkPosterior:
+        """Return the posterior given noisy sums."""
+        (n, size_laws), network = (self.facts.n, self.facts.laws), self.prior.network
         return self.prior.update(
-            ReleasedCharacters(
-                self.prior.network, blocks, n, (self.law,), self.increment, size_laws
-            )
+            ReleasedCharacters(network, answer, n, (self.law,), self.increment, size_laws)
         )
 
     def error_bound(self, delta: float) -> float:
@@ -219,9 +233,9 @@ class NoisyCharacters(TablesPlan):
         return np.concatenate([np.abs(table).ravel() for table in tables])
 
     @property
-    def _described(self) -> tuple[str, float]:
-        sums, name = sum_count(self.prior.network), type(self.law).__name__
-        return f"{name} noise in {sums} sums", float(self.law.variances.mean()) ** 0.5
+    def in_words(self) -> str:
+        """The noise, and in how many sums it is."""
+        return f"{type(self.law).__name__} noise in {sum_count(self.prior.network)} sums"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -233,23 +247,28 @@ class DrawnTables(TablesPlan):
     most: int | None = None
     """Turns of a split are cut here, if the number of records is secret."""
 
-    def release(self, statistics: CountTables, noise: Noise) -> NetworkPosterior:
-        """Draw the tables."""
-        network, law = self.prior.network, self.law
-        drawn = draw_tables(
-            statistics.tables, law.log_weights, law.grid, self.n_draws, noise, self.most
-        )
+    def ask(self, statistics: CountTables, known: None) -> Tables:
+        """Return the tables."""
+        return statistics.tables
+
+    def draw(self, exact: Tables, law: Any, noise: Noise) -> Tables:
+        """Draw tables of probabilities."""
+        return draw_tables(exact, law.log_weights, law.grid, self.n_draws, noise, self.most)
+
+    def read(self, known: None, answer: Tables) -> NetworkPosterior:
+        """Return the posterior given the draws."""
         weights = np.full(self.n_draws, max(self.facts.n, 1) / self.n_draws)
-        return DrawsPosterior(network, drawn, weights)
+        return DrawsPosterior(self.prior.network, answer, weights)
 
     def error_bound(self, delta: float) -> float:
         """(1 - delta) bound on averages over draws; the most probable tables have none."""
         return draws_error(self.mechanism, self.n_draws, delta)
 
     @property
-    def _described(self) -> tuple[str, None]:
+    def in_words(self) -> str:
+        """How many draws there are, and of what."""
         omega, many = self.law.grid.omega, f"draw{'s' * (self.n_draws > 1)}"
-        return f"{self.n_draws} {many} of probabilities in [{omega:.3g}, {1 - omega:.3g}]", None
+        return f"{self.n_draws} {many} of probabilities in [{omega:.3g}, {1 - omega:.3g}]"
 
 
 def draws_error(mechanism: str, n_draws: int, delta: float) -> float:
@@ -263,61 +282,70 @@ def draws_error(mechanism: str, n_draws: int, delta: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AtTemperature(Plan[CountTables, NetworkPosterior]):
+class AtTemperature(StepPlan[CountTables, NetworkPosterior]):
     """The tables, believed at a given temperature."""
 
     tables: TablesPlan
     tempering: Tempering
 
-    def release(self, statistics: CountTables, noise: Noise) -> TemperedPosterior:
-        """Release the tables."""
-        posterior = self.tables.release(statistics, noise)
-        return TemperedPosterior(posterior, self.tempering, self.tables.facts.n)
-
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[Step[CountTables, Any], ...]:
         """The tables."""
         return self.tables.steps
 
+    def posterior(self, known: NetworkPosterior) -> TemperedPosterior:
+        """Return the posterior at the temperature."""
+        return TemperedPosterior(known, self.tempering, self.tables.facts.n)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LearnsTemperature(Plan[LabelledCounts, NetworkPosterior]):
+class LearnsTemperature(StepPlan[LabelledCounts, NetworkPosterior]):
     """The tables, then the temperature at which they are believed."""
 
     tables: TablesPlan
     # Epsilon of the second step; 0 if there are too few records to learn a temperature.
-    share: Fraction
+    share: Exact
 
-    def release(self, statistics: LabelledCounts, noise: Noise) -> TemperedPosterior:
-        """Release the tables, then ask the records for the temperature."""
-        posterior = self.tables.release(statistics.counts, noise)
-        tempering = self._chosen(posterior, statistics.records, noise)
-        return TemperedPosterior(posterior, tempering, self.tables.facts.n)
-
-    def _chosen(self, posterior: NetworkPosterior, records: LossRecords, noise: Noise) -> Tempering:
-        candidates, (n, unit) = [*TEMPERINGS], (self.tables.facts.n, self.cost.unit)
-        if self.cost.infinite:  # no privacy is asked for
-            return candidates[int(np.argmin(records.loss_sums(posterior).sums))]
+    @cached_property
+    def steps(self) -> tuple[Step[LabelledCounts, Any], ...]:
+        """The tables and the temperature."""
+        tables = tuple(step.of_part(attrgetter("counts")) for step in self.tables.steps)
         if not self.share:
-            return default_tempering(posterior)
-        sample = drawn_sample(n, stride(n, float(self.share)), unit, noise)
-        losses = records.loss_sums(posterior, sample)
+            return tables
+        own = Budget(self.share, unit=self.cost.unit)
+        about = f"temperature, one of {len(TEMPERINGS)}", own, self.share, "permute-and-flip"
+        return (*tables, Step(*about, ask=self._losses, draw=self._choose, read=self._tempered))
+
+    def _losses(
+        self, statistics: LabelledCounts, posterior: NetworkPosterior
+    ) -> Callable[..., LossSums]:
+        """Return what asks records, or a sample of them, for their losses."""
+        return partial(statistics.records.loss_sums, posterior)
+
+    def _choose(self, loss_sums: Callable[..., LossSums], share: Exact, noise: Noise) -> int:
+        """Choose one of the candidate temperatures."""
+        if self.cost.infinite:  # no privacy is asked for
+            return int(np.argmin(loss_sums().sums))
+        n, unit = self.tables.facts.n, self.cost.unit
+        losses = loss_sums(drawn_sample(n, stride(n, float(share)), unit, noise))
         if unit.size_is_secret:
             losses = losses.at_most(self.tables.facts.n_bound)
 
         def weights(scores: IntArray) -> npt.NDArray[np.uint64]:
-            return tempering_weights(replace(losses, sums=-scores), float(self.share), unit)
+            return tempering_weights(replace(losses, sums=-scores), float(share), unit)
 
         most = losses.sensitivity(unit)
         others = 0 if unit.size_is_secret else most  # who comes or goes moves all in one way
-        return candidates[noise.choose_by(-losses.sums, weights, most, others)]
+        return noise.choose_by(-losses.sums, weights, most, others)
 
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """The tables and the temperature."""
-        own = Budget(self.share, unit=self.cost.unit)
-        what = f"temperature, one of {len(TEMPERINGS)}"
-        return (*self.tables.steps, *([Step(what, own, "permute-and-flip")] * bool(self.share)))
+    def _tempered(self, posterior: NetworkPosterior, chosen: int) -> TemperedPosterior:
+        return TemperedPosterior(posterior, [*TEMPERINGS][chosen], self.tables.facts.n)
+
+    def posterior(self, known: NetworkPosterior) -> NetworkPosterior:
+        """Return the posterior, at a public temperature if none was learned."""
+        if self.share:
+            return known
+        return TemperedPosterior(known, default_tempering(known), self.tables.facts.n)
 
 
 def default_tempering(posterior: NetworkPosterior) -> Tempering:
@@ -342,27 +370,20 @@ def plan(mechanism: Mechanism, prior: DirichletPrior, facts: Facts, budget: Budg
     ('laplace', Fraction(1, 1), ...)
     """
     share = share_of_temperature(prior.temperature, facts.n, budget)
-    own = budget._replace(epsilon=budget.epsilon - share, pure_epsilon=share)
+    own = budget
+    if not budget.infinite:
+        own = budget._replace(epsilon=budget.epsilon - share, pure_epsilon=share)
     make: Callable[..., TablesPlan] = tables_plan.dispatch(type(mechanism))
     if budget.infinite and make is not tables_plan.dispatch(object):
         make = _exact
     tables = make(mechanism, prior, facts, own)
     if prior.temperature == 1:
         return tables
-    cost, name = _followed_by(tables.cost, share), tables.mechanism
+    cost, name = composed([tables.cost, Budget(share, unit=budget.unit)]), tables.mechanism
     if prior.temperature == "auto":
         return LearnsTemperature(cost=cost, mechanism=name, tables=tables, share=share)
     tempering = Tempering(float(prior.temperature))
     return AtTemperature(cost=cost, mechanism=name, tables=tables, tempering=tempering)
-
-
-def _followed_by(cost: Budget, epsilon: Fraction) -> Budget:
-    r"""Return the cost of a release and of a purely private one after it.
-
-    The latter is :math:`\varepsilon^2/2`-zCDP.
-    """
-    rho = None if cost.rho is None else cost.rho + epsilon**2 / 2
-    return cost._replace(epsilon=cost.epsilon + epsilon, rho=rho, pure_epsilon=Fraction(0))
 
 
 @singledispatch

@@ -29,7 +29,7 @@ from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.encoder import Codes, Encoder, SparseCodes
 from dpbayes_sklearn.data.records import Records, Shard, with_target
 from dpbayes_sklearn.noise.finite import choice_log_law, choice_loss, integer_weights
-from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
 from dpbayes_sklearn.schema.domains import Categories
 
 _STEPS_IN_A_NAT = 1024  # The lattice of losses has this many steps in one nat.
@@ -101,10 +101,12 @@ def temperature_share(n: int, epsilon: Fraction) -> Fraction:
     return min(max(400 / (n * epsilon), Fraction(1, 25)), Fraction(3, 20))
 
 
-def share_of_temperature(temperature: float | str, n: int, budget: Budget) -> Fraction:
+def share_of_temperature(temperature: float | str, n: int, budget: Budget) -> Exact:
     """Return the epsilon for learning the temperature; none if it is given."""
-    if temperature != "auto" or budget.infinite:
+    if temperature != "auto":
         return Fraction(0)
+    if budget.infinite:
+        return budget.epsilon
     epsilon = Fraction(budget.epsilon)
     return temperature_share(n, Fraction(budget.unit.equivalent(epsilon))) * epsilon
 

@@ -76,7 +76,7 @@ from dpbayes_sklearn.mechanisms import Mechanism, Sampler
 from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
 from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
 from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC, loss_of_a_draw, score_range
-from dpbayes_sklearn.release import Facts, Plan, Step
+from dpbayes_sklearn.release import Expense, Facts, Plan
 
 # Mean of q(1 - q) that the spreads of draws suppose, with even shares of the levels.
 _USUAL_CURVATURE = 0.1
@@ -358,7 +358,7 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
         return LogisticPosterior(mode, look.nodes, self.mode.ridge, error, scale, matrix, variances)
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[Expense, ...]:
         """Look, mode and curvature or draws, with their shares."""
         if self.mode is None:
             return super().steps
@@ -374,7 +374,7 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
             "rough ranks of the numbers": look,
         }
         return tuple(
-            Step(what, Budget(e, self.cost.delta * (what == spends), unit))
+            Expense(what, Budget(e, self.cost.delta * (what == spends), unit))
             for what, e in parts.items()
             if e
         )

@@ -61,7 +61,7 @@ from dpbayes_sklearn.noise.finite import Stopping
 from dpbayes_sklearn.noise.law import representable_scale
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
-from dpbayes_sklearn.release import NOTHING_KNOWN, Plan, Step, size_share
+from dpbayes_sklearn.release import NOTHING_KNOWN, Expense, Plan, size_share
 from dpbayes_sklearn.schema.values import Kind
 
 POINTS = 2**10
@@ -422,7 +422,7 @@ class SearchPlan(Plan[HeldOutSplit, Winner]):
         return PrivacyGuarantee.of(self.cost, own.mechanism, own.conditions)
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[Expense, ...]:
         """The best run."""
         runs = self.runs.runs_per_candidate * len(self.models)
-        return (Step(f"best of about {runs} runs of {len(self.models)} candidates", self.cost),)
+        return (Expense(f"best of about {runs} runs of {len(self.models)} candidates", self.cost),)

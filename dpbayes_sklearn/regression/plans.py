@@ -65,7 +65,7 @@ from dpbayes_sklearn.regression.release import (
     uneven,
 )
 from dpbayes_sklearn.regression.step_noise import Shares, gaussian_grid, widening
-from dpbayes_sklearn.release import Facts, Plan, Step, less_noise
+from dpbayes_sklearn.release import Expense, Facts, Plan, less_noise
 
 _WIDER_FROM, _LARGER_FROM, _LARGER_FROM_EACH = 1000.0, 3000.0, 500.0
 """Records times epsilon from which windows are wider, and from which bounds of a record's norm are
@@ -118,7 +118,7 @@ class SharedPlan(MomentsPlan):
     shares: Shares
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[Expense, ...]:
         """The steps, each with its part of epsilon; Gaussian noise shares rho, not epsilon."""
         if self.shares.gaussian:
             return super().steps
@@ -127,7 +127,7 @@ class SharedPlan(MomentsPlan):
                  "residuals weighted by columns", "correlations of columns")  # fmt: skip
         unit, shares = self.cost.unit, self.shares
         parts = zip(names, (*shares[:6], shares.uneven, shares.pairs), strict=True)
-        return tuple(Step(what, Budget(own, unit=unit)) for what, own in parts if own)
+        return tuple(Expense(what, Budget(own, unit=unit)) for what, own in parts if own)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -30,7 +30,7 @@ def test_plans_are_not_all_refused():
 
 def test_a_failure_after_the_charge_is_found():
     plan = EDGES["shares that differ"]
-    with mock.patch.object(plans.NoisyTables, "release", side_effect=ValueError("no")):
+    with mock.patch.object(plans.NoisyTables, "read", side_effect=ValueError("no")):
         (found,) = failures(iter([plan]))
     assert found.startswith("ValueError (no) after the charge: BayesianNaiveBayes")
 

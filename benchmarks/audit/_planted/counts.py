@@ -100,7 +100,7 @@ FAULTS.rows(PARTS, {
         at("privacy.gaussian.gaussian_variance", lambda real, *a, pure, **o: real(*a, pure=0, **o),
            "counts, gaussian, record"),
     "The zCDP of the choice of a temperature is left out":
-        at("counts.plans._followed_by", lambda real, c, e: real(c, e)._replace(rho=c.rho),
+        at("counts.plans.composed", lambda real, costs: real(costs)._replace(rho=costs[0].rho),
            "counts, gaussian, record"),
     "Tables take all of epsilon, and the temperature its share besides":
         at("counts.plans.plan", lambda real, *public: (
