@@ -23,6 +23,7 @@ from benchmarks.audit._searches import searches
 from benchmarks.audit._units import replays_of_preparation, replays_of_units, weighted_worlds
 from benchmarks.audit._worlds import common_texts, enumeration, gaussian_noise, gaussian_units, sums
 from benchmarks.audit.adversaries import adversaries
+from benchmarks.audit.charges import charges
 from benchmarks.audit.evaluations import evaluations
 from benchmarks.audit.groups import groups_of_persons
 from benchmarks.audit.intervals import intervals
@@ -94,6 +95,7 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "adaptive adversaries": adversaries,
     "draws added up": concentration,
     "parts": parts,
+    "charges": charges,
     "searches": searches,
     "rehearsals": rehearsals,
     "evaluations": evaluations,

@@ -4,6 +4,9 @@ A world is an estimator and records that one unit of privacy may have, among oth
 them is fitted; all others are fitted along its answers. Every step then has one law for each, and
 the losses between neighbours, of all steps, are added up. Steps that split one sensitivity among
 them, as the questions about a column do, are judged together, others each at its worst neighbours.
+
+Laws alone would not show all of it: many releases of Gaussian noise lose less than their epsilons
+and deltas add up to. So the costs of all releases that concern a unit are added up as well.
 """
 
 from __future__ import annotations
@@ -12,10 +15,11 @@ import logging
 import math
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,8 +35,9 @@ from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Laplace, Sampler
 from dpbayes_sklearn.noise import DiscreteGaussian, made_by
 from dpbayes_sklearn.preprocessing import scalers
-from dpbayes_sklearn.privacy.budget import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
 from dpbayes_sklearn.regression.moments import GaussianBlock
+from dpbayes_sklearn.release import boundary
 
 _ROUNDING = 1 + 1e-9
 
@@ -48,6 +53,7 @@ class Neighbourhood:
     unit: PrivacyUnit = RECORD
     least: float = 0.0  # part of the claim that these neighbours lose
     place: int = 0  # of the unit among the others
+    together: bool = False  # whether steps share what they lose, so that no pair is worst in all
 
     def data(self, who: int | None) -> tuple[Any, Any, Any]:
         """Return X, y and groups; nobody is there if ``who`` is None."""
@@ -56,7 +62,7 @@ class Neighbourhood:
         before, after = self.others.iloc[: self.place], self.others.iloc[self.place :]
         some = [part for part in (before, own, after) if len(part)] or [self.others]
         frame = pd.concat(some, ignore_index=True).astype(self.others.dtypes)
-        groups = np.insert(1 + np.arange(len(self.others)), self.place, np.zeros(times, int))
+        groups = np.insert(np.arange(len(self.others)), self.place, [len(self.others)] * times)
         X, y = frame.drop(columns="y"), frame["y"].to_numpy()
         return X, y, groups if self.unit.name == "person" else None
 
@@ -78,11 +84,46 @@ class Neighbourhood:
         return sum(changed) == 1 and not changed[-1]
 
 
+class Release(NamedTuple):
+    """What a release costs by its plan, and which steps it took; inner releases are parts of it."""
+
+    cost: Budget
+    steps: slice
+
+    def price(self, unit: PrivacyUnit) -> tuple[Fraction, Fraction, Fraction]:
+        """Return epsilon, delta and zCDP for a unit, by group privacy where it is two steps."""
+        epsilon, delta = Fraction(self.cost.epsilon), Fraction(self.cost.delta)
+        rho = epsilon**2 / 2 if self.cost.rho is None else Fraction(self.cost.rho)
+        if self.cost.unit == unit or unit.size_is_secret:
+            return epsilon, delta, rho
+        return 2 * epsilon, delta * (1 + Fraction(math.exp(epsilon))), 4 * rho
+
+
+class Watched(Recording):
+    """A recording that also knows the releases that were made."""
+
+    def __init__(self, along: Recording | None = None) -> None:
+        super().__init__(along)
+        self.releases: list[Release] = []
+        self._inside = False
+
+    def released(self, release: Any, plan: Any, *private: Any) -> Any:
+        """Note a release, and the steps that it takes."""
+        if self._inside:
+            return release(plan, *private)
+        start, self._inside = len(self.steps), True
+        try:
+            return release(plan, *private)
+        finally:
+            self._inside = False
+            self.releases.append(Release(plan.cost, slice(start, len(self.steps))))
+
+
 def recordings(
     world: Neighbourhood, past: Recording | None = None
-) -> tuple[list[Recording], list[tuple[Any, dp.BudgetAccountant]]]:
+) -> tuple[list[Watched], list[tuple[Any, dp.BudgetAccountant]]]:
     """Fit every side along the answers of the first; return what was drawn, models and ledgers."""
-    found: list[Recording] = []
+    found: list[Watched] = []
     fitted = []
     for side in world.sides:
         ledger, (X, y, groups) = dp.BudgetAccountant(delta=1), world.data(side)
@@ -91,9 +132,12 @@ def recordings(
         model = clone(world.model).set_params(**{k: v for k, v in own.items() if k in known})
         more = {} if groups is None else {"groups": groups}
         silence = planted((logging.getLogger("dpbayes_sklearn"), "disabled", True))
-        drawn = Recording(found[0] if found else past)
-        with warnings.catch_warnings(), silence, made_by(drawn.noise), _declared(drawn):
+        drawn = Watched(found[0] if found else past)
+        listening = made_by(drawn.noise), _declared(drawn), boundary(drawn.released), silence
+        with warnings.catch_warnings(), ExitStack() as stack:
             warnings.simplefilter("ignore")
+            for each in listening:
+                stack.enter_context(each)
             model.fit(X, y, **more)
         found.append(drawn)
         fitted.append((model, ledger))
@@ -178,9 +222,26 @@ def judged(world: Neighbourhood, past: Recording | None = None) -> Iterator[str]
     if not same_steps(found):
         yield f"{world.name}: which steps are taken depends on the data"
         return
+    if len({repr(getattr(model, "told_", None)) for model, _ in fitted}) > 1:
+        yield f"{world.name}: more is told than was drawn"
     parts = _of_world(world, found)
     for what, *claim in claims(*fitted[0]):
         yield from compared(f"{world.name}: {what}", parts, *claim, world.least)
+        for pair in world.pairs:
+            yield from _paid(f"{world.name}: {what}", world.unit, found, pair, claim)
+
+
+def _paid(
+    what: str, unit: PrivacyUnit, found: Sequence[Watched], pair: tuple[int, int], claim: Any
+) -> Iterator[str]:
+    """Compare a claim with the sum of what all releases cost that tell two sides apart."""
+    one, other = (found[side].steps for side in pair)
+    differ = [a.key() != b.key() for a, b in zip(one, other, strict=True)]
+    prices = [r.price(unit) for r in found[pair[0]].releases if any(differ[r.steps])]
+    costs = [sum(column, Fraction(0)) for column in zip(*prices, strict=True)]
+    for name, cost, claimed in zip(("epsilon", "delta", "zCDP"), costs, claim, strict=False):
+        if claimed is not None and cost > Fraction(claimed) * Fraction(_ROUNDING):
+            yield f"{what} {name} {float(claimed):g}, of releases of {float(cost):g} together"
 
 
 def reached(world: Neighbourhood) -> float:
@@ -192,11 +253,13 @@ def reached(world: Neighbourhood) -> float:
 
 def _of_world(world: Neighbourhood, found: Sequence[Recording]) -> list[Part]:
     delta = float(getattr(world.model, "delta", 0.0))
+    columns = [*zip(*(own.steps for own in found), strict=True)]
+    if world.together:
+        return [_worst(columns, world.pairs, delta)]
     if world.unit.whole_records:
         return added_up(found, world.pairs, delta)
     # one value changes one of several tables: what is drawn from all of them is judged together
     kinds = {type(step) for step in found[0].steps}
-    columns = [*zip(*(own.steps for own in found), strict=True)]
     groups = [[c for c in columns if type(c[0]) is kind] for kind in kinds]
     return [_worst(group, world.pairs, delta) for group in groups]
 

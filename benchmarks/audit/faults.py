@@ -94,6 +94,9 @@ What the layers are:
 - **draws added up** compares what a sampler charges with the laws that it drew from;
 - **parts** records the laws that every step of a fit really draws from, adds up what they lose
   between neighbours, and compares the sum with what was charged and promised;
+- **charges** does the same whatever way records take, for every unit: with weights, missing
+  targets, sparse rows, batches, shards, queries, evaluations, cross-validation; and adds up, delta
+  included, what all releases cost that concern one unit, and what ledgers and allotments have left;
 - **searches** looks at every run of a private search, and listens to it;
 - **evaluations** enumerates all neighbours of small worlds of a private evaluation, attacks it, and
   looks at its price, its persons and bad values;
