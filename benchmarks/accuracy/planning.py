@@ -1,7 +1,7 @@
 """Planned and measured errors of regression coefficients.
 
-The families are those of ``coefficient_coverage``. Planning is told the standard deviations of
-columns and target, the shares of categories, and the correlation where it is not 0. Measured are
+The families are those of ``benchmarks.data.families``. Planning is told the standard deviations
+of columns and target, the shares of categories, and the correlation where it is not 0. Measured are
 the differences of the rows of ``coefficients()`` from those of exact Bayes.
 
 Run ``python -m benchmarks.accuracy.planning [--repeats 20]``; it prints Markdown.
@@ -14,12 +14,15 @@ import math
 
 import numpy as np
 
-from benchmarks.accuracy.coefficient_coverage import FAMILIES, Data
+from benchmarks.data.families import FAMILIES, Data
 from dpbayes_sklearn import BayesianLinearRegression, Categories
 from dpbayes_sklearn.planning import Spread, expected_error
 
 SETTINGS = ((2000, 1.0), (20_000, 0.1), (20_000, 1.0), (20_000, 10.0))
-CORRELATION = {"correlation 0.9": 0.9}
+CORRELATION = {"correlated": 0.9}
+PLANNED = (
+    "hospital", "tight", "uniform", "correlated", "rare_level", "narrow", "six", "long_tails",
+)  # fmt: skip
 
 
 def guess(data: Data, correlation: float) -> Spread:
@@ -37,15 +40,16 @@ def measured(family: str, n: int, epsilon: float, repeats: int) -> dict[str, flo
     """Return the mean absolute error of every coefficient."""
     gaps = []
     for seed in range(repeats):
-        data = FAMILIES[family](n, np.random.default_rng([seed, n, 1]))
+        data = FAMILIES[family].make(n, np.random.default_rng([seed, n, 1]))
         private, exact = (
             BayesianLinearRegression(e, schema=data.schema, random_state=seed)
             .fit(data.X, data.y)
             .coefficients()
             for e in (epsilon, math.inf)
         )
-        gaps.append([abs(private[k].estimate - exact[k].estimate) for k in data.truth])
-    return dict(zip(data.truth, np.mean(gaps, axis=0), strict=True))
+        names = [row.name for row in exact.rows[1:]]
+        gaps.append([abs(private[k].estimate - exact[k].estimate) for k in names])
+    return dict(zip(names, np.mean(gaps, axis=0), strict=True))
 
 
 def main() -> None:
@@ -55,10 +59,10 @@ def main() -> None:
     options = parser.parse_args()
     print("| family | " + " | ".join(f"n = {n:,}, ε = {e:g}" for n, e in SETTINGS) + " |")
     print("|---" * (1 + len(SETTINGS)) + "|")
-    for family in FAMILIES:
+    for family in PLANNED:
         cells = []
         for n, epsilon in SETTINGS:
-            data = FAMILIES[family](n, np.random.default_rng([0, n]))
+            data = FAMILIES[family].make(n, np.random.default_rng([0, n]))
             model = BayesianLinearRegression(epsilon, schema=data.schema)
             spread = guess(data, CORRELATION.get(family, 0.0))
             planned = expected_error(model, n, spread=spread).coefficients

@@ -22,15 +22,14 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from benchmarks.accuracy.coefficient_coverage import Data
 from benchmarks.accuracy.regression import score, split
+from benchmarks.data.families import Data, Make
 from benchmarks.data.regression import CHOSEN_ON, REPORTED_ON, Regression
 from dpbayes_sklearn import BayesianLinearRegression, Categories, Interval, Schema
 from dpbayes_sklearn.data.records import Table
@@ -38,6 +37,8 @@ from dpbayes_sklearn.regression.design import Design
 
 FloatArray = npt.NDArray[np.float64]
 DELTA = 1e-5
+UNIFORM = {"a": 1.5, "b": -2.0, "c": 0.5}
+WAGES = {"education": 0.091, "experience": 0.0426, "experience2": -0.00066, "female=1": -0.341}
 
 
 def adassp(
@@ -78,11 +79,10 @@ def adassp_score(data: Regression, epsilon: float, seed: int) -> float:
 
 def uniform_columns(n: int, rng: np.random.Generator) -> Data:
     """Return three uniform columns and normal residuals: BinAgg's example."""
-    slopes = [1.5, -2.0, 0.5]
-    X = pd.DataFrame(rng.uniform(0, 10, (n, 3)), columns=[*"abc"])
-    y = X.to_numpy() @ slopes + rng.normal(size=n)
+    X = pd.DataFrame(rng.uniform(0, 10, (n, 3)), columns=[*UNIFORM])
+    y = X.to_numpy() @ [*UNIFORM.values()] + rng.normal(size=n)
     schema = Schema(dict.fromkeys("abc", Interval(0, 10)), target=Interval(-30, 30))
-    return Data(X, y, schema, dict(zip("abc", slopes, strict=True)))
+    return Data(X, y, schema)
 
 
 def wages(n: int, rng: np.random.Generator) -> Data:
@@ -98,16 +98,15 @@ def wages(n: int, rng: np.random.Generator) -> Data:
             "female": (rng.random(n) < 0.461).astype(int),
         }
     )
-    truth = {"education": 0.091, "experience": 0.0426, "experience2": -0.00066, "female=1": -0.341}
-    y = 8.7 + X.to_numpy() @ [*truth.values()] + rng.normal(0, 0.8, n)
+    y = 8.7 + X.to_numpy() @ [*WAGES.values()] + rng.normal(0, 0.8, n)
     ends = {"education": 20, "experience": 50, "experience2": 2500}
     domains = {name: Interval(0, end) for name, end in ends.items()}
     schema = Schema({**domains, "female": Categories([0, 1])}, target=Interval(0, 15))
-    return Data(X, y, schema, truth)
+    return Data(X, y, schema)
 
 
 def widths(
-    make: Callable[[int, np.random.Generator], Data], n: int, repeats: int, **options: Any
+    make: Make, truth: dict[str, float], n: int, repeats: int, **options: Any
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return root mean squared errors, coverage and widths, all but coverage over least squares."""
     found = []
@@ -119,7 +118,7 @@ def widths(
         exact = np.sqrt(np.diag(inverse)[1:] * np.sum((data.y - x @ w) ** 2) / (n - len(w)))
         model = BayesianLinearRegression(schema=data.schema, random_state=seed, **options)
         table = model.fit(data.X, data.y).coefficients()
-        for (name, value), sd in zip(data.truth.items(), exact, strict=True):
+        for (name, value), sd in zip(truth.items(), exact, strict=True):
             row = table[name]
             inside = row.low < value < row.high
             found.append(((row.estimate - value) / sd, inside, (row.high - row.low) / (3.92 * sd)))
@@ -129,18 +128,17 @@ def widths(
 
 def print_widths(repeats: int) -> None:
     """Print the comparison with least squares."""
-    settings: list[tuple[str, Any, int, float]] = [
-        *(("BinAgg's example", uniform_columns, n, e) for n, e in _UNIFORM),
-        *(("wages", wages, 54_875, e) for e in (0.1, 1.0, 10.0)),
+    settings: list[tuple[str, Make, dict[str, float], int, float]] = [
+        *(("BinAgg's example", uniform_columns, UNIFORM, n, e) for n, e in _UNIFORM),
+        *(("wages", wages, WAGES, 54_875, e) for e in (0.1, 1.0, 10.0)),
     ]
     print("| data | n | ε | mechanism | coefficient | error | coverage | width |")
     print("|---" * 8 + "|")
-    for name, make, n, epsilon in settings:
+    for name, make, truth, n, epsilon in settings:
         for options in ({}, {"mechanism": "gaussian", "delta": DELTA}):
             how = options.get("mechanism", "default")
-            found = widths(make, n, repeats, epsilon=epsilon, **options)
-            names = make(2, np.random.default_rng(0)).truth
-            for each, error, inside, width in zip(names, *found, strict=True):
+            found = widths(make, truth, n, repeats, epsilon=epsilon, **options)
+            for each, error, inside, width in zip(truth, *found, strict=True):
                 known = f"{inside:.2f} | {width:.2f}"
                 if not math.isfinite(width):
                     known = " | ".join(["none" if math.isnan(width) else "not identified"] * 2)
