@@ -143,7 +143,7 @@ class BayesianLinearRegression(
     ``bounds_y``) is read from the data with a :class:`PrivacyLeakWarning` and becomes a condition
     of the guarantee. With declared bounds no value makes ``fit`` fail: infinities are
     clipped and missing values go where ``Interval(missing=...)`` says. Records without a target
-    add nothing, and how many they are is not revealed.
+    add nothing, and how many they are is only seen through noise.
 
     With enough records, a share of epsilon locates every numeric column, and the target always:
     values are clipped to windows around what was released, ``posterior_.windows``. The model is

@@ -56,11 +56,13 @@ them together are :math:`(\varepsilon, \delta)`-DP, by exact composition
 
 *Guarantee.* The choice depends on public quantities only: the structure of the counts or the
 columns of a regression, the number of records and the budget. So the guarantee is that of the
-mechanism which is chosen; ``guarantee_.mechanism`` names it, and only "gaussian" spends delta.
+mechanism which is chosen; ``guarantee_.mechanism`` names it, and ``guarantee_.delta`` is what it
+spends: that of "gaussian", or of "map" with Gaussian noise.
 
-*Noise law.* That of ``laplace`` (for one variable ``geometric``) or of ``gaussian``, whichever has
-less variance on average over the released counts or products. Without a delta only the former is
-possible.
+*Noise law.* For counts that of ``laplace`` (for one variable ``geometric``) or of ``gaussian``,
+whichever has less variance on average over the released counts. For a linear regression the same by
+the variance of its products, or, with few records for each column, ``map`` with Gaussian noise; a
+logistic regression has ``map`` only. Without a delta Gaussian noise is not possible.
 
 **Fourier.** Discrete Laplace noise in the Fourier domain: tables that agree with each other.
 

@@ -200,11 +200,13 @@ class PosteriorQuerySession:
         return PrivacyGuarantee.of(together, Sampler.name(), conditions)
 
     def distinguishable(self, delta: float = 0.05) -> float:
-        r"""Return how many records must differ before the answers so far reveal it.
+        r"""Return in how many records data sets may differ whose draws have like frequencies.
 
-        Frequencies of the draws so far do not distinguish, with probability 1 - delta, data sets
-        that differ in fewer records than :math:`\rho = \frac{3}{4Ln}\ln\frac1\delta` (Theorem 3 of
-        the paper); a draw that costs :math:`\varepsilon` has :math:`2L = \varepsilon`.
+        Data sets that differ in fewer records than :math:`\rho = \frac{3}{4Ln}\ln\frac1\delta` have
+        posteriors within the error that frequencies of the draws so far have with probability
+        1 - delta (Theorem 3 of the paper); a draw that costs :math:`\varepsilon` has
+        :math:`2L = \varepsilon`. Other tests of the draws may tell them apart: what limits every
+        test is the guarantee.
         """
         if not 0 < delta < 1:
             raise ValueError(f"delta must be a float in the range (0.0, 1.0). Got {delta} instead.")

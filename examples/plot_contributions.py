@@ -40,7 +40,7 @@ ax.set_title(f"P(ill) = {model.predict_proba(patient)[0, 1]:.2f}")
 plt.show()
 
 # %%
-# Every feature by its value, with 95 % bands that include the privacy noise.
+# Every feature by its value, with 95 % bands of the released posterior.
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True)
 for ax, name in zip(axes, table.columns, strict=True):
     ContributionDisplay.from_feature(model, name, ax=ax)

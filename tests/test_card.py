@@ -103,9 +103,9 @@ def test_cards_tell_the_options_of_a_mechanism_apart() -> None:
 @pytest.mark.parametrize(
     ("options", "inference", "calibration"),
     [
-        ({}, "learned from the released", "temperature of"),
-        ({"temperature": 1, "inference": "plug_in"}, "treated as exact", "without calibration"),
-        ({"mechanism": "fourier"}, "likelihood includes", "temperature of"),
+        ({"temperature": 0.9}, "learned from the released", "temperature of 0.9, set"),
+        ({"temperature": 1, "inference": "plug_in"}, "treated as exact", "without a temp"),
+        ({"mechanism": "fourier", "temperature": 0.8}, "likelihood includes", "temperature of 0.8"),
         ({"mechanism": "map", "temperature": 0.5}, "directly", "temperature of 0.5, set"),
     ],
 )

@@ -25,6 +25,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.query import PosteriorQuerySession
+from dpbayes_sklearn.theory import distinguishable_distance
 
 N = 200
 
@@ -103,6 +104,19 @@ def test_distinguishability_is_that_of_theorem_3():
         assert session.distinguishable(delta=0.01) == pytest.approx(expected)
     with pytest.raises(ValueError, match="range"):
         session.distinguishable(delta=1.0)
+
+
+def test_another_test_tells_closer_data_sets_apart():
+    """One draw of a coin's bias, truncated to [w, 1 - w], after a single flip: heads or tails.
+
+    The densities are 2t/(1 - 2w) and 2(1 - t)/(1 - 2w) there, and the best test has as advantage
+    their distance in total variation.
+    """
+    lipschitz = 2.25
+    w = 1 / (1 + math.exp(lipschitz))
+    assert distinguishable_distance(lipschitz, 1, delta=0.04) > 1  # one flip is within it
+    advantage = ((1 - w) ** 2 - (1 - w) + 0.25) / (0.5 - w)
+    assert 0.4 < advantage < 0.41
 
 
 def test_guarantee_adds_up_and_keeps_conditions():

@@ -369,7 +369,7 @@ class DiscreteClassifier(
         """Return classes of the rows of X, drawn from the posterior predictive distribution.
 
         For every draw, tables are drawn from the released posterior, and then a class for every
-        row: the spread between draws includes what the noise leaves open. Post-processing.
+        row. Their spread is that of the released posterior. Post-processing, at no further cost.
         They are an array of shape (n_draws, n_samples).
         """
         check_is_fitted(self)

@@ -189,11 +189,11 @@ def _how(model: Any) -> str:
 def _calibration(model: Any) -> str:
     tempering = getattr(model.posterior_, "tempering", None)
     if tempering is None or tempering.temperature == 1:
-        return "Predicted probabilities are those of the model, without calibration."
+        return "Predicted probabilities are those of the model, without a temperature."
     origin = "chosen" if model.temperature == "auto" else "set"
     return (
-        f"Predicted probabilities are calibrated by a temperature of {tempering.temperature:.3g}, "
-        f"{origin} to weight the evidence of dependent features less."
+        f"The evidence of the features has a temperature of {tempering.temperature:.3g}, {origin} "
+        "to weight that of dependent ones less; probabilities need not be calibrated."
     )
 
 

@@ -134,8 +134,7 @@ def _patients(repeats: int) -> Task:
         "diabetes",
         "Linear regression: how far will diabetes progress in a year?",
         "442 patients, three measurements. With so few records the noise is large: at small "
-        "epsilon the model falls back to the mean of the target, and at epsilon = 0.1 that mean "
-        "itself is uncertain (R² below 0).",
+        "epsilon predictions shrink to a noisy mean of the target, so R² may be below 0.",
         BayesianLinearRegression(schema=PATIENTS),
         np.asarray(data.data)[:, columns],
         data.target,

@@ -298,7 +298,7 @@ def add_noise(
 
 
 def widening(n_epsilon: float, from_records: float = 5000) -> float:
-    """Return how much farther to clip with more data, so that the bias vanishes."""
+    """Return how much farther to clip with more data: less is cut off, but never nothing."""
     return float(max(1.0, n_epsilon / from_records) ** 0.25)
 
 

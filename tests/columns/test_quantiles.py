@@ -125,3 +125,13 @@ def test_a_range_is_never_empty(n, answers):
     low, high = plan.ask(np.arange(20.0), lambda ranks, level: next(said))
     assert low < high
     assert low <= answers[0] <= high
+
+
+def test_the_range_has_an_eighth_to_three_quarters_of_a_budget_as_the_page_says() -> None:
+    parts = {
+        RangeAndEdges(bins, n, epsilon)._range_part
+        for bins in (2, 8, 50)
+        for n in (1, 10, 100, 1000, 10**5, 10**8)
+        for epsilon in (0.01, 0.1, 1.0, 10.0)
+    }
+    assert (min(parts), max(parts)) == (Fraction(1, 8), Fraction(3, 4))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn import (
+    BayesianLinearRegression,
     BayesianNaiveBayes,
     BetaBinomial,
     BudgetAccountant,
@@ -135,3 +136,13 @@ def test_planning_knows_it_and_shows_the_crossing() -> None:
     assert model_of(delta=1e-6, **many).utility_bound(n=1000) < 400
     errors = recommend(model_of(delta=1e-6, bounds=([0] * 2, [1] * 2)), 200).errors
     assert set(errors) == {"laplace", "fourier", "sampler", "map", "gaussian"}
+
+
+def test_not_only_gaussian_spends_delta() -> None:
+    """A regression with few records for each of many columns takes a mode with Gaussian noise."""
+    X = np.random.default_rng(0).uniform(-1, 1, (400, 60))
+    model = BayesianLinearRegression(
+        1.0, delta=1e-6, mechanism="auto", bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=0
+    ).fit(X, X[:, 0])
+    assert model.guarantee_.mechanism == "map"
+    assert model.guarantee_.delta == 1e-6

@@ -3,14 +3,36 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from dpbayes_sklearn._presenting import ACCENTS
+from dpbayes_sklearn.base.classifier import PUBLIC_TYPES
+from dpbayes_sklearn.base.estimator import SEEDED, WIDTH_OF_LIST
+from dpbayes_sklearn.base.supervised import KEPT_SECRET
+from dpbayes_sklearn.conjugate import REFUSES
+from dpbayes_sklearn.data.persons import COUNTED, OWN_WEIGHTS, PROMISED
+from dpbayes_sklearn.metrics.plan import BESIDES
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
+from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC
 from dpbayes_sklearn.serialization.models import GUARANTEE as CODEC
+
+CONDITIONS = (
+    SEEDED,
+    WIDTH_OF_LIST,
+    COUNTED,
+    PROMISED,
+    OWN_WEIGHTS,
+    KEPT_SECRET,
+    PUBLIC_TYPES,
+    REFUSES,
+    REAL_ARITHMETIC,
+    BESIDES,
+)
 
 GUARANTEE = PrivacyGuarantee.of(Budget(exact(0.1), exact(1e-6), FEATURE), "laplace", ["a <b>"])
 
@@ -118,3 +140,11 @@ def test_rho_survives_the_json_of_a_model():
     for guarantee in (PrivacyGuarantee.of(budget, "gaussian"), GUARANTEE):
         text = json.dumps(CODEC.encode(guarantee))
         assert CODEC.decode(json.loads(text), "guarantee") == guarantee
+
+
+def test_the_page_lists_every_condition() -> None:
+    page = (Path(__file__).parents[2] / "docs/user_guide/guarantee.md").read_text("utf-8")
+    listed = re.findall(r"^\| \*([^*|]+?)(?: \.\.\.)?\* \|", page, re.M)
+    constants = [text.replace("{}", "k") for text in CONDITIONS]
+    assert [c for c in constants if not any(c.startswith(text) for text in listed)] == []
+    assert len(listed) == len(CONDITIONS) + 3  # what was read, learned, or released in batches

@@ -112,3 +112,15 @@ def test_a_registry_entry_of_every_variant():
 
 def test_an_epsilon_beyond_all_exponentials_bounds_nothing():
     assert privacy_risk(800.0, 0.0, None, 0.5, 0.05).true_positive_rate == 1
+
+
+def test_gaussian_noise_limits_tests_more_than_pure_noise_but_rare_accusations_less():
+    """The statement of docs/user_guide/what_epsilon_means.md."""
+    rho = 0.0243  # for epsilon = 1 and delta = 1e-6
+    for rate in (2.1e-5, 1e-4, 0.01, 0.05, 0.3, 0.5):
+        assert true_positive_rate(rate, 1.0, 1e-6, rho) < true_positive_rate(rate, 1.0, 0.0, None)
+    few = [true_positive_rate(1e-6, 1.0, delta, rho) for delta in (1e-6, 0.0)]
+    assert few == pytest.approx([3.11e-6, 2.72e-6], rel=1e-2)
+    # noise itself, not only its bound: continuous Gaussian noise of this rho
+    assert norm.cdf(norm.ppf(2e-6) + math.sqrt(2 * rho)) > math.e * 2e-6
+    assert norm.cdf(norm.ppf(2e-5) + math.sqrt(2 * rho)) < math.e * 2e-5
