@@ -159,7 +159,9 @@ def resolves(name: str) -> bool:
     return False
 
 
-PATH = re.compile(r"[\w./*{}-]+(/|\.(py|md|toml|cfg|inc|json|svg|png|yaml|ini|cff|csv))")
+PATH = re.compile(
+    r"[\w./*{}-]+(/|\.(py|md|toml|cfg|inc|json|svg|png|yaml|ini|cff))|[\w.-]+/[\w./-]+\.csv"
+)
 
 
 def is_path(path: str, place: str) -> bool:
