@@ -82,7 +82,7 @@ def as_declared(partition: Any, readers: Sequence[Reader | None]) -> Any:
 
 
 def _may_hold_texts(dtype: Any) -> bool:
-    return kind_of(dtype) in {"text", "anything"}
+    return kind_of(dtype) in {"text", "objects", "anything"}
 
 
 def _again(values: Any, read: Reader) -> AnyArray:

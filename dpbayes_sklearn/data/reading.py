@@ -34,7 +34,15 @@ from dpbayes_sklearn.data.records import (
 )
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.domains import Categories, Interval
-from dpbayes_sklearn.schema.values import Kind, Repeated, as_cells, as_numbers, is_list, readable
+from dpbayes_sklearn.schema.values import (
+    Cells,
+    Kind,
+    Repeated,
+    as_cells,
+    as_numbers,
+    is_list,
+    readable,
+)
 
 Hints = dict[tuple[str, Kind], str]
 """What helps, by the values that a domain expects and the kind that is given."""
@@ -42,7 +50,10 @@ Hints = dict[tuple[str, Kind], str]
 _HINTS: Hints = {
     ("dates", "text"): " Read texts as dates first, for instance with pandas.to_datetime.",
     ("numbers", "dates"): " Give Interval dates as bounds.",
-    ("numbers", "text"): " Read texts as numbers first.",
+    ("numbers", "text"): " Read texts as numbers first, for instance with pandas.to_numeric.",
+    ("dates", "objects"): " Read it as dates first, as in pandas.read_csv(..., parse_dates=[...]).",
+    ("numbers", "objects"): " Read it as numbers first, for instance with pandas.to_numeric.",
+    ("booleans", "objects"): " Give it a type first, for instance with its convert_dtypes().",
 }
 
 
@@ -80,12 +91,15 @@ def read_records(
     return LocalRecords([(table, target)], column_kind(y))
 
 
+_TARGET = "The target y"
+
+
 def check_kinds(schema: Schema, records: Records) -> None:
     """Refuse, by declared types alone, columns that cannot hold a value of their domain."""
     for j, (name, domain) in enumerate(schema.columns.items()):
         check_kind(domain, records.table.kind(j), f"The column {name!r} of X")
     if schema.target is not None:
-        check_kind(schema.target, records.target_kind, "The target y")
+        check_kind(schema.target, records.target_kind, _TARGET)
 
 
 def check_kind(domain: Domain, kind: Kind, name: str, hints: Hints | None = None) -> None:
@@ -93,9 +107,10 @@ def check_kind(domain: Domain, kind: Kind, name: str, hints: Hints | None = None
     if domain.takes(kind):
         return
     hint = {**_HINTS, **(hints or {})}.get((domain.expects, kind), "")
+    unknown = "Unknown label type: " if kind == "objects" and name == _TARGET else ""
     raise ValueError(
-        f"{name} holds {kind} by its type, but must hold {domain.expects}, as declared.{hint} "
-        "Nothing was spent."
+        f"{unknown}{name} holds {kind} by its type, but must hold {domain.expects}, as declared."
+        f"{hint} Nothing was spent."
     )
 
 
@@ -214,7 +229,8 @@ def read_target(estimator: Any, y: Any, n_rows: int | None = None) -> AnyArray:
     target: AnyArray = column_or_1d(column, warn=True)
     if n_rows is not None:
         check_consistent_length(np.broadcast_to(0, n_rows), target)
-    return target
+    cells = target.dtype.kind == "O" and column_kind(y) != "objects"
+    return target.view(Cells) if cells else target
 
 
 def _refuse_nothing(estimator: Any, y: Any) -> None:

@@ -144,7 +144,7 @@ class Table:
     @cached_property
     def _kind_of_array(self) -> Kind:
         kind = kind_of(self._X.dtype)
-        return "anything" if kind == "text" else kind
+        return "anything" if kind in {"text", "objects"} else kind
 
 
 class _Columns:

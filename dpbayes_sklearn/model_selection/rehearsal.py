@@ -98,8 +98,9 @@ def stand_ins(X: Any, y: AnyArray, groups: Any, kind: Kind, unit: PrivacyUnit) -
     rows = _safe_indexing(_one_row(X), np.zeros(n, np.intp))
     persons = None if groups is None else np.arange(n) // unit.max_records
     # two different values: more than one class, if classes are not declared
-    two = np.array(["0", "1"]) if kind == "text" or y.dtype.kind in "US" else np.arange(2)
-    return StandIns(rows, two.astype(y.dtype)[np.arange(n) % 2], persons)
+    texts = kind in {"text", "objects"} or y.dtype.kind in "US"
+    two = np.array(["0", "1"]) if texts else np.arange(2)
+    return StandIns(rows, two.astype(y.dtype)[np.arange(n) % 2].view(type(y)), persons)
 
 
 def _one_row(X: Any) -> Any:
@@ -125,9 +126,9 @@ def _cell(column: Any) -> Any:
     series, dtype, kind = type(column), column.dtype, kind_of_column(column)
     cell = None if hasattr(dtype, "categories") else _STAND_IN_CELLS.get(kind, 0)
     with suppress(Exception):  # the types of columns are open-ended, and so are their errors
-        if kind != "anything":
+        if kind not in {"objects", "anything"}:
             return series([cell], dtype=dtype)
-    return series([0], dtype=object)
+    return series([0], dtype=object if kind == "objects" else "category")
 
 
 def _row_of_polars(nobody: Any) -> Any:

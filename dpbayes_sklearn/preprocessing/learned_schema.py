@@ -30,7 +30,7 @@ from dpbayes_sklearn.schema.values import Kind
 # Columns of these kinds get learned ranges.
 NUMERIC_KINDS: frozenset[Kind] = frozenset({"integers", "numbers", "dates"})
 # Columns of these kinds get learned categories.
-TEXT_KINDS: frozenset[Kind] = frozenset({"text", "anything"})
+TEXT_KINDS: frozenset[Kind] = frozenset({"text", "objects", "anything"})
 OTHER = "other"
 """The category of all texts that were not found, and of whatever is no text."""
 _BOOLEANS = Interval(0, 1, bins=2)  # The domain of booleans, which needs no learning.

@@ -351,7 +351,8 @@ class Categories:
 
     A value that is not in the list counts as ``unseen``, and so does a missing value. If all
     categories are strings, other values are compared by their text, so ``3`` and ``3.0`` match
-    ``"3"``. Booleans match ``"True"`` and ``"False"`` if one of these is a category, otherwise
+    ``"3"``; if all are numbers, texts are read as numbers, so ``"3"`` and ``"3.0"`` match ``3``.
+    Booleans match ``"True"`` and ``"False"`` if one of these is a category, otherwise
     ``"1"`` and ``"0"``.
 
     Parameters
@@ -461,6 +462,10 @@ class Categories:
         return all(isinstance(v, str) for v in self.values)
 
     @cached_property
+    def _all_numbers(self) -> bool:
+        return all(isinstance(v, Real) for v in self.values)
+
+    @cached_property
     def _lookup(self) -> tuple[int, npt.NDArray[np.intp]] | None:
         """For integers close together: the first place, and the codes from there on.
 
@@ -484,7 +489,7 @@ class Categories:
             return bool(numbers)
         if kind == "text":
             return any(isinstance(value, str) for value in self.values)
-        return kind == "anything" or not all(isinstance(value, Real) for value in self.values)
+        return kind == "anything" or not self._all_numbers
 
     @property
     def expects(self) -> str:
@@ -505,6 +510,8 @@ class Categories:
         try:
             if self._all_text and not isinstance(value, str):
                 value = None if value is None or value != value else self._text(value)
+            elif self._all_numbers and isinstance(value, str):
+                value = self._number(value)
             return self._codes.get(value)
         except Exception:  # a value that has no hash or no text, or is pandas.NA, is no category
             return None
@@ -515,6 +522,14 @@ class Categories:
             return str(bool(value))
         number = number_of(value) if isinstance(value, (Real, np.generic)) else math.nan
         return str(int(number)) if number.is_integer() else str(value)
+
+    def _number(self, text: str) -> object:
+        """Return the number by which a text is compared."""
+        if text in _BOOLEAN_WORDS and any(isinstance(value, bool) for value in self.values):
+            return text == "True"
+        with suppress(ValueError):  # of whole numbers every digit
+            return int(text)
+        return number_of(text)
 
     def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.intp]:
         """Return the code of every value, from 0 to ``n_values`` - 1."""

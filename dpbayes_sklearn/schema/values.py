@@ -67,6 +67,10 @@ def cells_of(column: Any) -> AnyArray:
     return np.fromiter(map(_only_cell, column), dtype=object, count=len(column))
 
 
+class Cells(np.ndarray):
+    """Objects that were read from a list or a column with another type."""
+
+
 @dataclass(frozen=True)
 class Repeated:
     """A column of few distinct cells, the last of which stands for what is missing (place -1)."""
@@ -348,8 +352,13 @@ def _infinite(value: object) -> float:
     return math.nan
 
 
-Kind = Literal["booleans", "integers", "numbers", "text", "dates", "durations", "anything"]
-"""Kind of the values of a column: ``anything`` where its dtype does not determine it."""
+Kind = Literal[
+    "booleans", "integers", "numbers", "text", "dates", "durations", "objects", "anything"
+]
+"""Kind of the values of a column: ``anything`` where it has no dtype that determines it.
+
+``objects`` of numpy are mostly texts that nobody has parsed.
+"""
 
 # Columns of these kinds hold whole numbers.
 WHOLE_KINDS: frozenset[Kind] = frozenset({"booleans", "integers"})
@@ -361,6 +370,7 @@ _NAMES: dict[Kind, str] = {  # How the names of types begin in numpy, pandas, po
     "text": r"str|utf8|large_str|large_utf8",
     "dates": r"date|timestamp",
     "durations": r"duration|timedelta",
+    "objects": r"object",
 }
 
 
@@ -370,7 +380,7 @@ def kind_of(dtype: Any) -> Kind:
     Examples
     --------
     >>> kind_of(np.dtype("int8")), kind_of(np.dtype("<U3")), kind_of(np.dtype(object))
-    ('integers', 'text', 'anything')
+    ('integers', 'text', 'objects')
     """
     name = dtype.name if isinstance(dtype, np.dtype) else str(dtype)
     for kind, pattern in _NAMES.items():
@@ -388,6 +398,8 @@ def kind_of_column(column: Any) -> Kind:
     Categories of other types say nothing: with one value missing, integers are listed as floats.
     """
     dtype: Any = getattr(column, "dtype", getattr(column, "type", None))
+    if isinstance(column, (Cells, Repeated)):
+        return "anything"
     listed: Any = getattr(dtype, "categories", None)  # of pandas, and the Enum of polars
     known = listed is not None and _UNKNOWN_CATEGORIES not in listed
     arrow = getattr(getattr(dtype, "pyarrow_dtype", dtype), "value_type", None)  # of a dictionary

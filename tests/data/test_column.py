@@ -19,12 +19,16 @@ from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
     BetaBinomial,
+    BudgetAccountant,
     Categories,
     DirichletMultinomial,
+    Interval,
     PrivateSearchCV,
     Schema,
 )
 from dpbayes_sklearn.data.records import Table
+from dpbayes_sklearn.metrics import private_cross_validate
+from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
 from dpbayes_sklearn.schema.values import cells_of
 
 INF = math.inf
@@ -51,6 +55,7 @@ COLUMNS: dict[str, Callable[[list[Any]], Any]] = {
     "pyarrow array": lambda v: pa.array(v, pa.int64()),
     "pyarrow chunks": lambda v: pa.chunked_array([pa.array(v, pa.int64())]),
 }
+TYPED = [name for name in COLUMNS if "objects" not in name]
 DASK = ["pandas Int64", "pandas int64[pyarrow]", "pandas category"]
 NAIVE = BayesianNaiveBayes(INF, bounds=(0, 1), n_bins=2, classes=IDS, inference="plug_in")
 
@@ -66,7 +71,7 @@ def as_one_column(column: Any) -> list[int]:
 
 @pytest.mark.filterwarnings("ignore:A column-vector y")
 @pytest.mark.parametrize("role", [as_target, as_one_column])
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", TYPED)
 def test_one_missing_value_moves_one_record(name: str, role: Any) -> None:
     unseen = role is as_one_column  # counts as the first; a record without a class is left out
     assert role(COLUMNS[name](LABELS)) == [40, 40]
@@ -75,7 +80,7 @@ def test_one_missing_value_moves_one_record(name: str, role: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:A column-vector y")
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", TYPED)
 def test_a_search_reads_its_target_in_the_same_way(name: str) -> None:
     counts = []
     for values in (LABELS, ONE_MISSING):
@@ -85,6 +90,13 @@ def test_a_search_reads_its_target_in_the_same_way(name: str) -> None:
         counts.append(search.best_estimator_.posterior_.released.tables[-1])
     assert min(counts[0]) > 20
     assert np.abs(counts[0] - counts[1]).sum() <= 2
+
+
+@pytest.mark.parametrize("role", [as_target, as_one_column])
+@pytest.mark.parametrize("name", sorted({*COLUMNS} - {*TYPED}))
+def test_objects_may_be_texts_and_are_no_numbers(name: str, role: Any) -> None:
+    with pytest.raises(ValueError, match="holds objects by its type, but must hold numbers"):
+        role(COLUMNS[name](LABELS))
 
 
 @pytest.mark.parametrize("name", DASK)
@@ -108,7 +120,7 @@ def test_a_feature_is_read_in_the_same_way(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:A column-vector y")
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", TYPED)
 def test_the_target_of_a_regression(name: str) -> None:
     high = float(2**53 + 4)
     model = BayesianLinearRegression(INF, bounds_X=(0, 1), bounds_y=(0, high))
@@ -167,3 +179,27 @@ def test_no_record_decides_how_missing_ones_are_read(listed):
             next(domain.encode(t.cells(0, c)) for _, c in t.chunks())[:39] for t in (one, other)
         ]
         assert np.array_equal(*codes)
+
+
+def test_searches_and_cross_validations_refuse_objects_before_the_charge() -> None:
+    ledger = BudgetAccountant(10.0)
+    line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), accountant=ledger)
+    texts = np.array(["0.5", "0.2"] * 40, object)
+    table = pd.DataFrame({"a": pd.Series(["0", "1"] * 40, dtype=object)})
+    named = BayesianNaiveBayes(
+        schema=Schema({"a": Interval(0, 1, bins=2)}), classes=[0, 1], accountant=ledger
+    )
+    options = {"scoring": "accuracy", "epsilon": 1.0, "cv": 2}
+    for fit in (
+        lambda: line.fit(X, texts),
+        lambda: private_cross_validate(NAIVE.set_params(accountant=ledger), X, texts, **options),
+        lambda: PrivateSearchCV(NAIVE, {"alpha": [1.0]}, accountant=ledger).fit(X, texts),
+        lambda: named.fit(table, [0, 1] * 40),
+        lambda: named.partial_fit(table, [0, 1] * 40),
+        lambda: private_cross_validate(named, table, [0, 1] * 40, **options),
+        lambda: PrivateSearchCV(named, {"alpha": [1.0]}, accountant=ledger).fit(table, LABELS),
+        lambda: PrivateMinMaxScaler(bounds=(0, 1), accountant=ledger).fit(table),
+    ):
+        with pytest.raises(ValueError, match=r"hold.* objects.*Nothing was spent"):
+            fit()
+    assert len(ledger) == 0

@@ -166,7 +166,7 @@ def test_columns_of_one_name_stay_apart() -> None:
 def test_kinds_are_read_from_the_types() -> None:
     kinds = {
         "pandas": ["numbers", "text", "text", "integers", "booleans", "integers"],
-        "pandas objects": ["anything"] * 6,
+        "pandas objects": ["objects"] * 6,
         "polars": ["numbers", "text", "text", "integers", "booleans", "integers"],
     }
     for name, frame in frames().items():

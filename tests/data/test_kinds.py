@@ -69,6 +69,8 @@ TARGETS: dict[str, tuple[Any, Any, str, str]] = {
         "dates",
         "numbers",
     ),
+    "objects for integers": (np.array(["0", "1"] * 3, object), [0, 1], "objects", "numbers"),
+    "objects for booleans": (pd.Series([True, None] * 3), [False, True], "objects", "booleans"),
     "pandas text": (pd.Series(WORDS), [0, 1], "text", "numbers"),
     "pandas boolean": (
         pd.Series(BITS, dtype="boolean"),
@@ -128,7 +130,8 @@ def test_labels_of_another_type_are_refused_before_the_charge(name: str) -> None
         (np.array(BITS), ["0", "1"]),
         (np.array(BITS, bool), ["False", "True"]),
         (np.array(BITS, float), [0, 1]),
-        (np.array(["0", "1"] * 3, object), [0, 1]),  # the type does not tell
+        (np.array(WORDS, object), ["no", "yes"]),
+        (["0", "1"] * 3, [0, 1]),  # a list has no type
         (pd.Series(BITS, dtype="category"), ["no", "yes"]),
         (pd.Series([*WORDS[:-1], 1], dtype="category"), [0, 1]),
         (np.array(["0", "1"] * 3), [0, "1"]),
@@ -215,7 +218,8 @@ def test_targets_of_dask_are_refused_by_their_type_alone() -> None:
         ("text", ["U3", "string", "str", "string[pyarrow]", "large_string[pyarrow]"]),
         ("dates", ["M8[s]", "datetime64[ns, UTC]", "timestamp[us][pyarrow]", "date32[pyarrow]"]),
         ("durations", ["m8[s]", "duration[us][pyarrow]"]),
-        ("anything", ["object", "S3", "category"]),
+        ("objects", ["object"]),
+        ("anything", ["S3", "category"]),
     ],
 )
 def test_kinds_are_read_off_the_names_of_types(kind: str, names: list[str]) -> None:

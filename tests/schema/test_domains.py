@@ -131,6 +131,21 @@ def test_the_documented_places() -> None:
     assert domain.clip(column(odd)).tolist() == [0, 0, 0, 10, 10, 10, 5, 5, 5, 10, 0, 7, 5]
 
 
+def test_texts_and_numbers_match_each_other_both_ways() -> None:
+    numbers, texts = [0, 1, 1.0, True, "2"], ["0", "1", "1.0", "True", 2]
+    assert Categories([5, 0, 1, 2]).encode(column(texts)).tolist() == [1, 2, 2, 0, 3]
+    assert Categories(["5", "0", "1", "2"]).encode(column(numbers)).tolist() == [1, 2, 2, 2, 3]
+    assert Categories([True, False]).encode(column(["False", "True", "x", "0"])).tolist() == [
+        1,
+        0,
+        0,
+        1,
+    ]
+    large = Categories([0, 2**53, 2**53 + 1])
+    assert large.encode(column([str(2**53 + 1), str(2**53)])).tolist() == [2, 1]
+    assert large.holds(column(["0", "zero", b"0", "nan"])).tolist() == [True, False, False, False]
+
+
 @given(domain=intervals(), values=st.lists(st.floats(allow_nan=False), min_size=2))
 def test_bins_are_in_order(domain: Interval, values: list[float]) -> None:
     assert (np.diff(domain.encode(np.sort(np.array(values)))) >= 0).all()
