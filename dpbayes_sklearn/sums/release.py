@@ -18,7 +18,7 @@ statistics differ by :math:`\rho_j` the loss is at most :math:`\sum_j \lambda_j\
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, singledispatch
@@ -27,13 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.data.records import Records, Shard
 from dpbayes_sklearn.mechanisms import Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.finite import integer_weights, rounding_loss
 from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
-from dpbayes_sklearn.release import Facts, Plan
+from dpbayes_sklearn.release import Facts, OneStepPlan
 from dpbayes_sklearn.schema.domains import Interval
 from dpbayes_sklearn.schema.values import as_numbers
 from dpbayes_sklearn.sums.posterior import Family, SumsPosterior, moments_given
@@ -182,9 +182,7 @@ class Prior(NamedTuple):
 
 
 @singledispatch
-def plan(
-    mechanism: Mechanism, prior: Prior, facts: Facts, budget: Budget
-) -> Plan[BoundedSums, SumsPosterior]:
+def plan(mechanism: Mechanism, prior: Prior, facts: Facts, budget: Budget) -> SumsPlan:
     """Return how the posterior of means or rates is released; refuse what cannot be."""
     raise ValueError(
         f"The {mechanism.name()} mechanism cannot release sums: use 'laplace' or 'sampler'."
@@ -202,32 +200,46 @@ def _checked(facts: Facts, budget: Budget) -> int:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ExactPlan(Plan[BoundedSums, SumsPosterior]):
-    """No privacy is asked for: the conjugate posterior."""
+class SumsPlan(OneStepPlan[BoundedSums, SumsPosterior]):
+    """A release of the sums of all columns."""
 
     prior: Prior
+    n: int
 
-    def release(self, statistics: BoundedSums, noise: Noise) -> SumsPosterior:
+    @property
+    def what(self) -> str:
+        """The sums."""
+        return f"sums of {self.prior.d} columns"
+
+    def ask(self, statistics: BoundedSums, known: None) -> list[IntArray]:
+        """Return the sums."""
+        return [statistics.sums]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExactPlan(SumsPlan):
+    """No privacy is asked for: the conjugate posterior."""
+
+    law: None = None
+
+    def read(self, known: None, answer: Sequence[IntArray]) -> SumsPosterior:
         """Return the posterior of the exact sums."""
-        totals = self.prior.totals(statistics.sums, statistics.n)
+        totals = self.prior.totals(answer[0], self.n)
         pairs = zip(self.prior.families, totals, strict=True)
-        moments = [family.moments(statistics.n, total) for family, total in pairs]
+        moments = [family.moments(self.n, total) for family, total in pairs]
         return self.prior.posterior(moments, [0.0] * self.prior.d)  # nothing is protected
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NoisePlan(Plan[BoundedSums, SumsPosterior]):
+class NoisePlan(SumsPlan):
     """Noise on the sums, and inference that knows its law."""
 
-    prior: Prior
-    n: int
     law: NoiseLaw
     slopes: tuple[float, ...]
 
-    def release(self, statistics: BoundedSums, noise: Noise) -> SumsPosterior:
+    def read(self, known: None, answer: Sequence[AnyArray]) -> SumsPosterior:
         """Return the posterior given the noisy sums."""
-        (noisy,) = noise.add([statistics.sums], self.law)
-        totals = self.prior.totals(noisy, self.n)
+        totals = self.prior.totals(answer[0], self.n)
         moments = self.prior.moments(self.n, partial(self._log_likelihood, totals))
         return self.prior.posterior(moments, self.slopes, joint=isinstance(self.law, SupNorm))
 
@@ -236,14 +248,12 @@ class NoisePlan(Plan[BoundedSums, SumsPosterior]):
 
 
 @plan.register
-def _(
-    mechanism: Laplace, prior: Prior, facts: Facts, budget: Budget
-) -> Plan[BoundedSums, SumsPosterior]:
+def _(mechanism: Laplace, prior: Prior, facts: Facts, budget: Budget) -> SumsPlan:
     n = _checked(facts, budget)
     if mechanism.budget_split != 1:
         raise ValueError("budget_split is for tables of counts: sums of columns have equal shares.")
     if budget.infinite:
-        return ExactPlan(cost=budget, mechanism=mechanism.name(), prior=prior)
+        return ExactPlan(cost=budget, mechanism=mechanism.name(), prior=prior, n=n)
     epsilon, moved = Fraction(budget.epsilon), largest_change(prior.grid, budget.unit)
     alone = DiscreteLaplace.of(moved * prior.d / epsilon, [prior.d])
     together = SupNorm.of((1,) * prior.d, moved, epsilon)
@@ -258,11 +268,10 @@ def _(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SumDrawPlan(Plan[BoundedSums, SumsPosterior]):
+class SumDrawPlan(SumsPlan):
     """Draws from tempered posteriors on public grids."""
 
-    prior: Prior
-    n: int
+    law: None = None
     tempers: tuple[float, ...]
     n_draws: int
     points: int
@@ -277,17 +286,25 @@ class SumDrawPlan(Plan[BoundedSums, SumsPosterior]):
         """Return the integer weights that are drawn from."""
         return integer_weights(self.log_weights(j, total))
 
-    def release(self, statistics: BoundedSums, noise: Noise) -> SumsPosterior:
-        """Return the draws, and the posterior given them."""
-        totals = self.prior.totals(statistics.sums, self.n)
-        drawn = np.stack(
+    @property
+    def in_words(self) -> str:
+        """How many draws there are, and of what."""
+        return f"{self.n_draws} draws of the parameters of {self.prior.d} columns"
+
+    def draw(self, exact: list[IntArray], law: None, noise: Noise) -> IntArray:
+        """Draw points of the grids, columns first."""
+        totals = self.prior.totals(exact[0], self.n)
+        return np.stack(
             [
                 noise.choose(np.tile(self.weights(j, totals[j : j + 1]), (self.n_draws, 1)))
                 for j in range(self.prior.d)
             ]
         )
-        draws = [f.grid(self.points)[i] for f, i in zip(self.prior.families, drawn, strict=True)]
-        moments = self.prior.moments(self.n, partial(self._log_likelihood, drawn))
+
+    def read(self, known: None, answer: IntArray) -> SumsPosterior:
+        """Return the draws, and the posterior given them."""
+        draws = [f.grid(self.points)[i] for f, i in zip(self.prior.families, answer, strict=True)]
+        moments = self.prior.moments(self.n, partial(self._log_likelihood, answer))
         return self.prior.posterior(moments, self.slopes, draws=np.array(draws).T)
 
     def _log_likelihood(self, drawn: Any, j: int, sums: FloatArray) -> FloatArray:
@@ -297,14 +314,12 @@ class SumDrawPlan(Plan[BoundedSums, SumsPosterior]):
 
 
 @plan.register
-def _(
-    mechanism: Sampler, prior: Prior, facts: Facts, budget: Budget
-) -> Plan[BoundedSums, SumsPosterior]:
+def _(mechanism: Sampler, prior: Prior, facts: Facts, budget: Budget) -> SumsPlan:
     n = _checked(facts, budget)
     if mechanism.omega is not None:
         raise ValueError("omega is for tables of counts: means and rates are drawn within bounds.")
     if budget.infinite:
-        return ExactPlan(cost=budget, mechanism=mechanism.name(), prior=prior)
+        return ExactPlan(cost=budget, mechanism=mechanism.name(), prior=prior, n=n)
     points, k, d = mechanism.n_points or _GRID_POINTS, budget.unit.max_records, prior.d
     each = float(budget.epsilon) / (d * mechanism.n_samples)
     tempers = tuple(_largest_temper(prior, j, n, k, points, each) for j in range(d))
