@@ -46,7 +46,7 @@ from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
@@ -275,8 +275,10 @@ class Plan(ABC, Generic[S, P]):
 class StepPlan(Plan[S, P]):
     """A release that is the list of its steps: what is printed and charged is what is drawn."""
 
-    start: ClassVar[Any] = None
-    """What is known before the first step."""
+    @property
+    def start(self) -> Any:
+        """What is known before the first step."""
+        return None
 
     @property
     @abstractmethod

@@ -18,11 +18,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.metrics.intervals import Noisy, Score, auc, mean_of, ratio, simulated
 from dpbayes_sklearn.metrics.statistics import (
     SCORE_STEPS,
@@ -36,10 +37,10 @@ from dpbayes_sklearn.metrics.statistics import (
     Task,
     score_step,
 )
-from dpbayes_sklearn.noise import Noise, NoiseLaw
+from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
 from dpbayes_sklearn.privacy.gaussian import composed_rho
-from dpbayes_sklearn.release import Plan
+from dpbayes_sklearn.release import Step, StepPlan, composed
 
 # Prior of a loss's variance over the largest possible one: median, and deviation of its log.
 _USUAL_LOSS_VARIANCE, _LOG_LOSS_VARIANCE_SD = 0.3, 0.8
@@ -143,15 +144,15 @@ class ReleasedEvaluation:
         bounds, n = self.task.ranges[column], max(self.records.value, 1.0)
         return float(np.clip(bounds.middle + self.sums[column].value / n, bounds.low, bounds.high))
 
-    def influence(self, records: Any, metric: str) -> tuple[FloatArray, float]:
-        """Return by how much every record moves n times a metric, and a bound that is public."""
+    def influence(self, records: Any, metric: str) -> FloatArray:
+        """Return by how much every record moves n times a metric: no more than its loss can."""
         first = self.task.columns[metric][0]
-        loss, width = self.task.losses(records, first), 2 * self.task.ranges[first].half
+        loss = self.task.losses(records, first)
         if metric != "r2":
-            return loss - self.mean(first), width
+            return loss - self.mean(first)
         about = self.task.losses(records, "target") - self.mean("target")
         unexplained = self.mean("squared_error") / self._target_variance
-        return loss - min(unexplained, 1 / self._squared_reach) * about**2, width
+        return loss - min(unexplained, 1 / self._squared_reach) * about**2
 
     @property
     def _squared_reach(self) -> float:
@@ -283,12 +284,12 @@ def _share(part: Noisy, whole: Noisy, level: float) -> Score:
 BESIDES = "the cost of the evaluated model is added if it was fitted to the same people"
 # Names of the number of records among sums, and of the tables of those without a target and of
 # those whose errors are cut.
-COUNT, MISSING, CUT = "count", "missing", "cut"
+COUNT, MISSING, CUT, SPREADS = "count", "missing", "cut", "spreads"
 _MISSING_DEVIATIONS = 3.0  # A number of them below this many standard deviations counts as none.
 # Parts of the budget: of sums and every table; squared influences and the share of errors that are
 # cut have less, and the number of records without a target is free: a record that changes it
 # changes the sums by half at most.
-_PART_SHARE, _SHARES = 5, {"spreads": 1, CUT: 1, MISSING: 0}
+_NEED, _NEEDS = 5, {SPREADS: 1, CUT: 1, MISSING: 0}
 _USUAL_BINS = 40  # A table has this many bins if the number of records is secret.
 _LEAST_BINS = {"scores": 10, "confidence": 5}  # A table has at least this many bins.
 _MOST_BINS = {"scores": 60, "confidence": 10}  # A table has at most this many bins.
@@ -309,65 +310,79 @@ class ScorePart:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EvaluationPlan(Plan[Labelled | Measured, ReleasedEvaluation]):
+class EvaluationPlan(StepPlan[Labelled | Measured, ReleasedEvaluation]):
     """What an evaluation releases, part by part, squared influences last; n is None if secret."""
 
     task: Task
     n: int | None
     parts: tuple[ScorePart, ...]
+    costs: tuple[Budget, ...]
 
-    def release(self, statistics: Labelled | Measured, noise: Noise) -> ReleasedEvaluation:
-        """Release the statistics of what a model said about records, part by part."""
-        records: Any = statistics  # of the kind that the task has
-        found = ReleasedEvaluation(self.task, self.n)
-        for part in self.parts:
-            if part.name == "sums":
-                found = replace(found, sums=_sums(part, self._losses(part, records), noise))
-            elif part.name == "spreads":
-                influences = [found.influence(records, name) for name in part.columns]
-                squares = [(values**2, Range(0.0, bound**2)) for values, bound in influences]
-                found = replace(found, spreads=_sums(part, squares, noise))
-            else:
-                counts = self._counts(part, records).counts
-                table = ReleasedTable(_added(counts, part.law, noise), part.law)
-                found = replace(found, tables={**found.tables, part.name: table})
-        return found
+    @property
+    def start(self) -> ReleasedEvaluation:
+        """Nothing but public facts."""
+        return ReleasedEvaluation(self.task, self.n)
 
-    def _counts(self, part: ScorePart, records: Any) -> CellCounts:
+    @cached_property
+    def steps(self) -> tuple[Step[Any, ReleasedEvaluation], ...]:
+        """The parts."""
+        return tuple(
+            Step(
+                f"{part.name} of an evaluation",
+                cost,
+                part.law,
+                ask=partial(self._sums if part.columns else self._counts, part),
+                read=partial(self._with_sums if part.columns else _with_table, part),
+            )
+            for part, cost in zip(self.parts, self.costs, strict=True)
+        )
+
+    def _counts(self, part: ScorePart, records: Any, found: ReleasedEvaluation) -> list[IntArray]:
         edges, shape = part.edges, part.shape
         if part.name == MISSING:
-            return CellCounts(np.full(shape, records.missing))
+            return [CellCounts(np.full(shape, records.missing)).counts]
         if self.cost.infinite and part.name == "scores":  # without privacy, a bin for every score
             edges = np.unique(records.proba[:, 1])[1:]
             shape = (len(edges) + 1, 2)
         rows, columns = self.task.cells(records, part.name, edges)  # type: ignore[arg-type]
-        return CellCounts.of(rows, columns, shape)
+        return [CellCounts.of(rows, columns, shape).counts]
 
-    def _losses(self, part: ScorePart, records: Any) -> list[tuple[FloatArray, Range]]:
-        """Return the losses of every record, and 1 for the number of records."""
-        ones = (np.ones(len(records.truth)), Range(-1.0, 1.0))
-        return [
-            ones if name == COUNT else (self.task.losses(records, name), self.task.ranges[name])
-            for name in part.columns
-        ]
+    def _sums(self, part: ScorePart, records: Any, found: ReleasedEvaluation) -> list[IntArray]:
+        """Return sums about the middle of their ranges, and the number of records as one of 1."""
+        if part.name == SPREADS:
+            values = [found.influence(records, name) ** 2 for name in part.columns]
+        else:
+            ones = np.ones(len(records.truth))
+            values = [ones if c == COUNT else self.task.losses(records, c) for c in part.columns]
+        pairs = zip(values, self._ranges(part), strict=True)
+        steps = np.stack([own.steps(column) for column, own in pairs], axis=1)
+        return [ScoreSums.of(steps).sums]
+
+    def _ranges(self, part: ScorePart) -> list[Range]:
+        task = self.task
+        if part.name == SPREADS:
+            widths = [2 * task.ranges[task.columns[name][0]].half for name in part.columns]
+            return [Range(0.0, width**2) for width in widths]
+        return [Range(-1.0, 1.0) if c == COUNT else task.ranges[c] for c in part.columns]
+
+    def _with_sums(
+        self, part: ScorePart, found: ReleasedEvaluation, answer: Sequence[AnyArray]
+    ) -> ReleasedEvaluation:
+        """Return sums in their own units."""
+        (totals,), errors = answer, simulated(part.law, len(part.columns)).T
+        each = zip(part.columns, totals, errors, self._ranges(part), strict=True)
+        sums = {
+            name: Noisy(float(total), error).times(own.half / SCORE_STEPS)
+            for name, total, error, own in each
+        }
+        return replace(found, **{part.name: sums})  # type: ignore[arg-type]
 
 
-def _added(numbers: IntArray, law: NoiseLaw | None, noise: Noise) -> FloatArray:
-    noisy = numbers if law is None else noise.add([numbers], law)[0]
-    return np.asarray(noisy, np.float64)
-
-
-def _sums(
-    part: ScorePart, values: Sequence[tuple[FloatArray, Range]], noise: Noise
-) -> dict[str, Noisy]:
-    """Release sums of values about the middle of their ranges, in their own units."""
-    steps = np.stack([own.steps(column) for column, own in values], axis=1)
-    sums = _added(ScoreSums.of(steps).sums, part.law, noise)
-    errors = simulated(part.law, len(sums)).T
-    return {
-        name: Noisy(float(total), error).times(own.half / SCORE_STEPS)
-        for name, total, error, (_, own) in zip(part.columns, sums, errors, values, strict=True)
-    }
+def _with_table(
+    part: ScorePart, found: ReleasedEvaluation, answer: Sequence[AnyArray]
+) -> ReleasedEvaluation:
+    table = ReleasedTable(np.asarray(answer[0], np.float64), part.law)
+    return replace(found, tables={**found.tables, part.name: table})
 
 
 def plan(task: Task, scoring: Sequence[str], budget: Budget, n: int) -> EvaluationPlan:
@@ -385,21 +400,30 @@ def plan(task: Task, scoring: Sequence[str], budget: Budget, n: int) -> Evaluati
             raise ValueError("roc_auc is for two classes: leave it out.")
     known = None if budget.unit.size_is_secret else n
     parts = _parts(task, [*dict.fromkeys(scoring)], budget, known)
-    facts: dict[str, Any] = {"task": task, "n": known, "conditions": (BESIDES,)}
-    if budget.infinite:
-        return EvaluationPlan(cost=budget, mechanism="exact", parts=tuple(parts), **facts)
-    shares = [_SHARES.get(part.name, _PART_SHARE) for part in parts]
-    epsilon, cost, rho = Fraction(budget.epsilon), budget, None
-    if budget.delta:
-        numbers = sum(len(part.columns) or int(np.prod(part.shape)) for part in parts)
-        rho = composed_rho(epsilon, budget.delta, numbers, 1)
-        cost = budget._replace(rho=rho)
-    noisy = [
-        _with_noise(part, budget.unit, Fraction(share or _PART_SHARE, sum(shares)), epsilon, rho)
-        for part, share in zip(parts, shares, strict=True)
-    ]
-    mechanism = "laplace" if rho is None else "gaussian"
-    return EvaluationPlan(cost=cost, mechanism=mechanism, parts=tuple(noisy), **facts)
+    mechanism, costs = "exact", [budget] * len(parts)
+    if not budget.infinite:
+        epsilon, rho = Fraction(budget.epsilon), None
+        if budget.delta:
+            numbers = sum(len(part.columns) or int(np.prod(part.shape)) for part in parts)
+            rho = composed_rho(epsilon, budget.delta, numbers, 1)
+        needs = [_NEEDS.get(part.name, _NEED) for part in parts]
+        shares = [Fraction(need, sum(needs)) for need in needs]
+        free = Fraction(_NEED, sum(needs))  # noise of what costs nothing
+        parts = [
+            _with_noise(part, budget.unit, share or free, epsilon, rho)
+            for part, share in zip(parts, shares, strict=True)
+        ]
+        mechanism = "laplace" if rho is None else "gaussian"
+        costs = [budget._replace(rho=rho).part(share) for share in shares]
+    return EvaluationPlan(
+        cost=composed(costs),
+        mechanism=mechanism,
+        conditions=(BESIDES,),
+        task=task,
+        n=known,
+        parts=tuple(parts),
+        costs=tuple(costs),
+    )
 
 
 def _with_noise(
@@ -424,7 +448,7 @@ def _parts(task: Task, scoring: Sequence[str], budget: Budget, n: int | None) ->
     sums = [ScorePart("sums", (*columns, *([COUNT] if n is None else [])))] if columns else []
     if sums and n is not None:
         sums += [ScorePart(MISSING, shape=(1, 1))]
-    return [*sums, *tables, *([ScorePart("spreads", spread)] if spread else [])]
+    return [*sums, *tables, *([ScorePart(SPREADS, spread)] if spread else [])]
 
 
 def _tables(

@@ -275,6 +275,15 @@ class Budget(NamedTuple):
         """The cost of a purely private release."""
         return self._replace(delta=Fraction(0), rho=None)
 
+    def part(self, share: Fraction) -> Budget:
+        """Return a part of everything.
+
+        >>> Budget(Fraction(1), Fraction(1, 100)).part(Fraction(1, 4))[:2]
+        (Fraction(1, 4), Fraction(1, 400))
+        """
+        rho = None if self.rho is None else share * self.rho
+        return Budget(share * self.epsilon, share * self.delta, self.unit, rho)
+
     @property
     def infinite(self) -> bool:
         """True where no privacy is asked for: exact Bayes, no noise."""
