@@ -214,9 +214,14 @@ class Step(Expense, Generic[S, K]):
         answer = self.draw(self.ask(statistics, known), self.law_given(known), noise)
         return self.read(known, answer)
 
-    def of_part(self, part: Callable[[T], S]) -> Step[T, K]:
-        """Return the step that asks a part of larger statistics."""
-        return replace(self, ask=lambda whole, known: self.ask(part(whole), known))  # type: ignore[return-value, arg-type]
+    def of_part(self, part: Callable[[T], S], keep: Callable[[Any, Any], Any]) -> Step[T, Any]:
+        """Return the step of a release of larger statistics; ``keep`` joins what it tells."""
+        return Step(
+            *(self.what, self.cost, self.law, self.in_words),
+            ask=lambda whole, known: self.ask(part(whole), known),
+            read=lambda known, answer: keep(known, self.read(known, answer)),
+            draw=self.draw,
+        )
 
 
 def composed(costs: Iterable[Budget]) -> Budget:
@@ -299,7 +304,7 @@ class StepPlan(Plan[S, P]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneStepPlan(StepPlan[S, P]):
-    """A release in one step."""
+    """A release in one step; what it asks and reads may be more than is drawn and returned."""
 
     law: Any
 
@@ -313,13 +318,13 @@ class OneStepPlan(StepPlan[S, P]):
         """The law in words, if it is not one of noise."""
         return ""
 
-    @abstractmethod
-    def ask(self, statistics: S, known: None) -> Any:
-        """Return what is asked exactly."""
+    def ask(self, statistics: S, known: Any) -> Any:
+        """Return what is asked exactly: all of the statistics."""
+        return statistics
 
-    @abstractmethod
-    def read(self, known: None, answer: Any) -> P:
-        """Return the posterior given the answer."""
+    def read(self, known: Any, answer: Any) -> P:
+        """Return the posterior given the answer: the answer itself."""
+        return cast(P, answer)
 
     def draw(self, exact: Any, law: Any, noise: Noise) -> Any:
         """Return the answer."""

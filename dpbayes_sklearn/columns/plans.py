@@ -40,7 +40,9 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from operator import add, attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,8 +63,8 @@ from dpbayes_sklearn.noise.finite import (
     rounding_loss,
 )
 from dpbayes_sklearn.noise.law import laplace_scale
-from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
-from dpbayes_sklearn.release import Plan
+from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
+from dpbayes_sklearn.release import OneStepPlan, Step, StepPlan
 
 Found = tuple[tuple[str, ...], ...]
 """Some texts of every column, in alphabetical order."""
@@ -123,27 +125,33 @@ class NumbersAndTexts:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class QuantilePlan(Plan[SortedColumns, Answers]):
+class QuantilePlan(OneStepPlan[SortedColumns, Answers]):
     """Quantiles of every column, each close in rank to the exact quantile."""
 
-    questions: QuantileQuestions
+    law: QuantileQuestions
+    in_words = "draws that are close in rank"
 
     @classmethod
     def of(cls, questions: QuantileQuestions, budget: Budget) -> QuantilePlan:
         """Return the plan that spends epsilon and no delta."""
         cost = budget.without_delta
-        return cls(cost=cost, mechanism="quantiles", questions=questions)
+        return cls(cost=cost, mechanism="quantiles", law=questions)
 
-    def release(self, statistics: SortedColumns, noise: Noise) -> Answers:
-        """Return the answers."""
+    @property
+    def what(self) -> str:
+        """The quantiles."""
+        return f"quantiles of {self.law.n_columns} columns"
+
+    def draw(self, exact: SortedColumns, law: QuantileQuestions, noise: Noise) -> Answers:
+        """Ask one question after the other."""
         if self.cost.infinite:
-            return self.questions.exact(statistics)
-        share = Fraction(self.cost.epsilon) / self.questions.n_columns
+            return law.exact(exact)
+        share = Fraction(self.cost.epsilon) / law.n_columns
 
         def choose(ranks: Ranks, level: Level) -> float:
             return point_of(ranks.law(rate(level, share, self.cost.unit)), noise)
 
-        return self.questions.ask(statistics, choose)
+        return law.ask(exact, choose)
 
 
 def rate(level: Level, epsilon: Fraction, unit: PrivacyUnit) -> float:
@@ -174,10 +182,12 @@ def point_of(law: RankLaw, noise: Noise) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TextPlan(Plan[TextCounts, Found]):
+class TextPlan(OneStepPlan[TextCounts, Found]):
     """The texts that many records share; needs a delta."""
 
     law: TruncatedLaplace | None  # None where no privacy is asked for
+    what = "texts that many records share"
+    in_words = "counts with truncated Laplace noise"
 
     @classmethod
     def of(cls, n_columns: int, budget: Budget) -> TextPlan:
@@ -188,15 +198,15 @@ class TextPlan(Plan[TextCounts, Found]):
             law = columns.law(budget.unit, Fraction(budget.epsilon), Fraction(budget.delta))
         return cls(cost=budget, mechanism="common_texts", law=law)
 
-    def release(self, statistics: TextCounts, noise: Noise) -> Found:
+    def draw(self, exact: TextCounts, law: TruncatedLaplace | None, noise: Noise) -> Found:
         """Return the texts whose count plus noise is above the reach of the noise."""
-        if self.law is None:
-            return tuple(tuple(sorted(texts)) for texts in statistics.columns)
-        return noise.common(statistics.columns, self.law)
+        if law is None:
+            return tuple(tuple(sorted(texts)) for texts in exact.columns)
+        return noise.common(exact.columns, law)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FramePlan(Plan[NumbersAndTexts, tuple[Answers, Found]]):
+class FramePlan(StepPlan[NumbersAndTexts, tuple[Answers, Found]]):
     """Quantiles of columns of numbers, and the common texts of others; None where there are none.
 
     Every column has as much of epsilon as any other.
@@ -220,10 +230,25 @@ class FramePlan(Plan[NumbersAndTexts, tuple[Answers, Found]]):
             texts=TextPlan.of(n_texts, of_texts) if n_texts else None,
         )
 
-    def release(self, statistics: NumbersAndTexts, noise: Noise) -> tuple[Answers, Found]:
-        """Return the answers about numbers, and the texts."""
-        answers = self.numbers.release(statistics.numbers, noise) if self.numbers else ()
-        return answers, self.texts.release(statistics.texts, noise) if self.texts else ()
+    start = ((), ())
+
+    @cached_property
+    def steps(self) -> tuple[Step[NumbersAndTexts, Any], ...]:
+        """The quantiles, then the texts."""
+        numbers = self.numbers.steps if self.numbers else ()
+        texts = self.texts.steps if self.texts else ()
+        return (
+            *(step.of_part(attrgetter("numbers"), _with_answers) for step in numbers),
+            *(step.of_part(attrgetter("texts"), _with_texts) for step in texts),
+        )
+
+
+def _with_answers(found: tuple[Answers, Found], answers: Answers) -> tuple[Answers, Found]:
+    return answers, found[1]
+
+
+def _with_texts(found: tuple[Answers, Found], texts: Found) -> tuple[Answers, Found]:
+    return found[0], texts
 
 
 def shares(n_numbers: int, n_texts: int, budget: Budget) -> tuple[Budget, Budget]:
@@ -235,7 +260,7 @@ def shares(n_numbers: int, n_texts: int, budget: Budget) -> tuple[Budget, Budget
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ChoicePlan(Plan[Scored, tuple[Hashable, ...]]):
+class ChoicePlan(StepPlan[Scored, tuple[Hashable, ...]]):
     """Candidates of high scores, chosen one after the other."""
 
     choice: Choices
@@ -251,21 +276,42 @@ class ChoicePlan(Plan[Scored, tuple[Hashable, ...]]):
         cost = budget.without_delta
         return cls(cost=cost, mechanism="permute_and_flip", choice=choice)
 
-    def release(self, statistics: Scored, noise: Noise) -> tuple[Hashable, ...]:
-        """Return what was chosen."""
+    start = ()
+
+    @cached_property
+    def steps(self) -> tuple[Step[Scored, tuple[Hashable, ...]], ...]:
+        """The choices, which draw nothing once there is nothing left to choose from."""
+        steps = []
+        for turn, share in enumerate(shares := self.choice.shares, start=1):
+            cost = self.cost if self.cost.infinite else self.cost.part(share)
+            about = f"choice {turn} of {len(shares)}", cost, cost.epsilon, "permute-and-flip"
+            steps.append(Step(*about, ask=self._options, draw=self._choose, read=add))
+        return tuple(steps)
+
+    def _options(self, statistics: Scored, chosen: tuple[Hashable, ...]) -> _Options:
+        return _Options(*statistics.options(chosen), statistics.sensitivity(self.cost.unit))
+
+    def _choose(self, options: _Options, epsilon: Exact, noise: Noise) -> tuple[Hashable, ...]:
+        """Return one of the candidates, if there are any."""
+        candidates, scores, sensitivity = options
+        if not candidates:
+            return ()
         if self.cost.infinite:
-            return self.choice.best(statistics)
-        sensitivity = statistics.sensitivity(self.cost.unit)
+            return (candidates[int(np.argmax(scores))],)
+        below = float(epsilon) * (1 - 2.0**-50)
 
-        def choose(scores: IntArray, share: Fraction) -> int:
-            epsilon = float(self.cost.epsilon) * float(share) * (1 - 2.0**-50)  # rounded down
+        def weights(scores: IntArray) -> npt.NDArray[np.uint64]:
+            return choice_weights(scores, sensitivity, below)
 
-            def weights(scores: IntArray) -> npt.NDArray[np.uint64]:
-                return choice_weights(scores, sensitivity, epsilon)
+        return (candidates[noise.choose_by(scores, weights, sensitivity, sensitivity)],)
 
-            return noise.choose_by(scores, weights, sensitivity, sensitivity)
 
-        return self.choice.ask(statistics, choose)
+class _Options(NamedTuple):
+    """Sensitive: what can be chosen, the scores, and by how much neighbours change them."""
+
+    candidates: list[Hashable]
+    scores: IntArray
+    sensitivity: int
 
 
 def choice_weights(scores: IntArray, sensitivity: int, epsilon: float) -> npt.NDArray[np.uint64]:

@@ -63,7 +63,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -94,9 +94,6 @@ LARGEST_SCORE = DEPENDENCE_STEPS * 2**32
 QUESTION_SHARE = Fraction(1, 4)
 """Share of the budget for the choice between a tree and none."""
 
-ChooseScore = Callable[[IntArray, Fraction], int]
-"""Chooses one of several scores with a share of the budget."""
-
 
 class Scored(Protocol):
     """Exact scores of candidates: sensitive."""
@@ -123,20 +120,6 @@ class Choices(ABC):
     @abstractmethod
     def most_candidates(self) -> int:
         """How many candidates one choice has at most; 0 if nothing is chosen."""
-
-    def ask(self, statistics: Scored, choose: ChooseScore) -> tuple[Hashable, ...]:
-        """Return the choices, which end early if there is nothing left to choose from."""
-        chosen: tuple[Hashable, ...] = ()
-        for share in self.shares:
-            candidates, scores = statistics.options(chosen)
-            if not candidates:
-                break
-            chosen = (*chosen, candidates[choose(scores, share)])
-        return chosen
-
-    def best(self, statistics: Scored) -> tuple[Hashable, ...]:
-        """Return the choices with the highest scores, where no privacy is asked for."""
-        return self.ask(statistics, lambda scores, share: int(np.argmax(scores)))
 
 
 @dataclass(frozen=True)

@@ -309,7 +309,8 @@ class LearnsTemperature(StepPlan[LabelledCounts, NetworkPosterior]):
     @cached_property
     def steps(self) -> tuple[Step[LabelledCounts, Any], ...]:
         """The tables and the temperature."""
-        tables = tuple(step.of_part(attrgetter("counts")) for step in self.tables.steps)
+        part = attrgetter("counts")
+        tables = tuple(step.of_part(part, lambda _, told: told) for step in self.tables.steps)
         if not self.share:
             return tables
         own = Budget(self.share, unit=self.cost.unit)
