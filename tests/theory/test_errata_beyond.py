@@ -7,9 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.special import comb, gammaln, psi
 from scipy.stats import gamma
 
+from benchmarks.accuracy.regression_prior import epsilon_of_a_draw, printed_epsilon
 from dpbayes_sklearn.categories.candidates import Candidates, ScoredCandidates
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior, mode_law
 from dpbayes_sklearn.counts.network import Network
@@ -290,3 +292,34 @@ def test_26_the_divergence_averages_over_the_posterior():
     flat = grid.law(1, 1)
     averages = [float((flat * np.log(p / q)).sum()) for p, q in pairwise(laws)]
     assert min(averages) < 0  # so it cannot be one
+
+
+def test_27_the_mean_of_a_clipped_count():
+    """The atom at n is counted twice: the printed mean may exceed n."""
+
+    def tail(b):
+        return lambda z: math.exp(-z / b) / 2 if z > 0 else 1 - math.exp(z / b) / 2  # P(Y > z)
+
+    for count, n, b in ((50, 50, 10.0), (20, 50, 10.0), (3, 50, 4.0), (0, 8, 30.0)):
+        above = tail(b)
+        true = quad(lambda z, c=count, above=above: above(z - c), 0, n, points=[count])[0]
+        low, high = math.exp(-count / b) * b / 2, math.exp((count - n) / b)
+        assert true == pytest.approx(count + low - b / 2 * high)
+        printed = count + low + (n - b) / 2 * high
+        assert printed - true == pytest.approx(n * above(n - count))
+        if count == n:
+            assert (round(printed, 1), round(true, 1)) == (70.0, 45.0)
+
+
+def test_28_the_epsilon_of_figure_2():
+    """By the printed formula it is never below n; by the range of a record it falls with b."""
+    assert [printed_epsilon(b) for b in (1, 1e30)] == pytest.approx([7.99e6, 37_000], rel=1e-3)
+    assert [epsilon_of_a_draw(b) for b in (1, 100, 1e6)] == pytest.approx([121, 4, 0.04])
+    for b in (1.0, 100.0, 1e4):
+        reach, bound = 10 / math.sqrt(b), epsilon_of_a_draw(b)
+        u = np.linspace(-reach, reach, 2001)  # w x of a record; its log likelihood is yu - u²/2
+        assert 2 * np.ptp(u - u**2 / 2) == pytest.approx(bound)
+        if reach <= 1:  # one record whose target turns from 1 to -1 attains it
+            assert np.ptp((u - u**2 / 2) - (-u - u**2 / 2)) == pytest.approx(bound)
+        else:  # two records whose x are orthogonal come near it, with w along one or the other
+            assert 0.99 * bound < 2 * (reach + reach**2 / 2) < bound
