@@ -103,13 +103,13 @@ def calls_of(owner: Any, *names: str, among: list[Called] | None = None) -> Iter
         yield seen
 
 
-def in_a_folder(findings: Callable[[Path], Iterator[str]]) -> Callable[[], Iterator[str]]:
+def in_a_folder(findings: Callable[..., Iterator[str]]) -> Callable[..., Iterator[str]]:
     """Decorate a case that needs a folder of its own."""
 
     @wraps(findings)
-    def found() -> Iterator[str]:
+    def found(*given: Any) -> Iterator[str]:
         with TemporaryDirectory() as folder:
-            yield from findings(Path(folder))
+            yield from findings(Path(folder), *given)
 
     return found
 

@@ -49,12 +49,12 @@ class Folder:
                 status = int(ended.code or 0)
         return status, said.getvalue()
 
-    def fit(self, out: str = "model.json", **files: str) -> tuple[int, str]:
-        """Fit a model to the files of the folder, or to others."""
+    def fit(self, out: str = "model.json", *more: str, **files: str) -> tuple[int, str]:
+        """Fit a model to the files of the folder, or to others, with more options."""
         data, schema = (files.get(name, f"{name}.{end}") for name, end in NAMES)
         names = {"--schema": schema, "--ledger": "ledger.sqlite", "--out": out}
         words = [w for option, name in names.items() for w in (option, str(self.path / name))]
-        rest = ("--target", "job", "--epsilon", "1", *words)
+        rest = ("--target", "job", "--epsilon", "1", *words, *more)
         return self.run("fit", str(self.path / data), *rest)
 
     def charged(self) -> float:
@@ -73,7 +73,9 @@ def command_line() -> list[Case]:
     """Return the cases: what is overwritten, what is charged, what is quoted, what is lost."""
     written = (_files_that_are_read, _files_that_cannot_be_written, _a_file_that_cannot_be_moved)
     read = (_schemas_that_no_model_has, _many_bins, _lines_that_end_otherwise, _templates)
-    return cases_of(*(_in_a_folder(found) for found in (*written, *read, _empty_lines)))
+    return cases_of(
+        *(_in_a_folder(found) for found in (*written, *read, _empty_lines, _allotments))
+    )
 
 
 def _in_a_folder(findings: Callable[[Folder], Iterator[str]]) -> Callable[[], Iterator[str]]:
@@ -178,6 +180,17 @@ def _empty_lines(folder: Folder) -> Iterator[str]:
         folder.run("predict", str(model), str(odd), "--out", str(out))
         if len(out.read_text().splitlines()) != 1 + len(rows):
             yield "whether an empty line is a record depends on its place"
+
+
+def _allotments(folder: Folder) -> Iterator[str]:
+    """Charge an allotment, and one that has too little."""
+    ledger = BudgetAccountant(path=folder.path / "ledger.sqlite", existing=True)
+    enough, few = (ledger.allotment(name, epsilon) for name, epsilon in (("a", 1), ("b", 0.5)))
+    folder.fit("model.json", "--allotment", "a")
+    if not enough.total().epsilon == folder.charged() == 1:
+        yield "an allotment that is named is not charged"
+    if not folder.fit("other.json", "--allotment", "b")[0] or len(few) or folder.charged() != 1:
+        yield "an allotment is charged beyond its ceiling"
 
 
 def _templates(folder: Folder) -> Iterator[str]:

@@ -34,9 +34,9 @@ from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Mechanism, Sampler
+from dpbayes_sklearn.noise import Noise, discrete_laplace, finite
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise import discrete_gaussian as gaussian
-from dpbayes_sklearn.noise import discrete_laplace, finite
 from dpbayes_sklearn.noise import joint as box
 from dpbayes_sklearn.noise.discrete_laplace import (
     TruncatedLaplace,
@@ -106,7 +106,17 @@ def laws() -> Iterator[str]:
     inside = gaussian.ball_gaussian(np.eye(1), np.zeros(1), 3.0, 2_000, source)[:, 0]
     chance = float((ndtr(1) - ndtr(-1)) / (ndtr(3) - ndtr(-3)))
     yield from _strays("ball P(|w|<1)", abs(inside) < 1, chance)
+    yield from _of_each_column()
     yield from _carried()
+
+
+def _of_each_column() -> Iterator[str]:
+    """See that a text is published in one column whether or not it is in another."""
+    law, noise, runs = TruncatedLaplace(Fraction(2), 5), Noise.of(0), 4_000
+    found = [noise.common([{"a": 5}, {"a": 5}], law) for _ in range(runs)]
+    both = np.array([all(columns) for columns in found])
+    share = float(np.mean([len(column) for columns in found for column in columns]))
+    yield from _strays("texts of two columns together", both, share**2)
 
 
 def _carried() -> Iterator[str]:
@@ -155,8 +165,10 @@ def origins() -> Iterator[str]:
     models += [
         DirichletMultinomial(0.2, categories=3, mechanism=m) for m in ("geometric", "exponential")
     ]
+    models += [naive_bayes(1e9, max_weight=2)]  # whose weights are rounded by coins
     for model in models:
         data = (X[:, 0],) if isinstance(model, DirichletMultinomial) else (X, y)
+        data = data if getattr(model, "max_weight", None) is None else (X, y, None, None, HALVES)
         same, again, other = (_numbers(model, data, key, seed) for key, seed in _KEYS)
         if not np.array_equal(same, again):
             yield f"{type(model).__name__}, {model.mechanism}: noise from elsewhere"
@@ -165,6 +177,7 @@ def origins() -> Iterator[str]:
     yield from _batches(X, y)
 
 
+HALVES = np.full(50, 0.5)
 _KEYS = ((1, 7), (1, 8), (2, 7))  # Seeds of the system's bytes and of all other generators.
 
 

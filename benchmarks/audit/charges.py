@@ -20,12 +20,12 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 
 import dpbayes_sklearn as dp
-from benchmarks.audit._cases import Case, Row, cases_of, refused, silent
+from benchmarks.audit._cases import Case, Row, cases_of, crossings, refused, silent
 from benchmarks.audit._models import ADDED, FEATURE, PERSON, RECORD, THERE, naive_bayes
 from benchmarks.audit._pairs import Answers
 from benchmarks.audit._parts import CORNERS, NAN, SCHEMA, Neighbourhood, frame, judged, numbers
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit.recording import Recording
+from dpbayes_sklearn.audit.recording import Part, Recording, covered
 from dpbayes_sklearn.mechanisms import MAP, Sampler
 from dpbayes_sklearn.metrics import private_cross_validate, private_score
 from dpbayes_sklearn.noise import made_by
@@ -48,7 +48,7 @@ def charges() -> list[Case]:
 def _others() -> list[Case]:
     return [
         *(Case(f"sparse rows, {u.label}", partial(_sparse_rows, u)) for u in (*UNITS, FEATURE)),
-        *cases_of(_allotments, _what_is_left),
+        *cases_of(_proven_for_persons, _allotments, _what_is_left),
     ]
 
 
@@ -184,7 +184,7 @@ def worlds(every: bool = False) -> Iterator[Neighbourhood]:
     for unit in UNITS:
         yield from _of_numbers(unit, every)
         yield from _of_one_variable(unit)
-        draws = naive_bayes(mechanism="sampler", delta=0.4, privacy_unit=unit)
+        draws = naive_bayes(mechanism="sampler", delta=0.3, privacy_unit=unit)
         others, own = frame([(0, 0, 0)] * 40), BITS
         yield Neighbourhood(f"queries, {unit.label}", Answers(draws, 3), others, own, unit, 0.5)
     sure = naive_bayes(8.0, mechanism=MAP(score="posterior", omega=0.01, n_points=3))
@@ -203,7 +203,8 @@ def _of_bits(what: str, model: Any, unit: Any, tight: float) -> Iterator[Neighbo
     sparse = Sparse(model)
     yield Neighbourhood(f"missing targets, sparse, {what}", sparse, OTHERS, LABELLED, unit, tight)
     one = dp.Schema({"a": dp.Categories([0, 1]), "b": dp.Categories([0])}, dp.Categories([0, 1]))
-    single = clone(model).set_params(bounds=None, classes=None, n_bins="auto", schema=one)
+    given = {**model.get_params(), "bounds": None, "classes": None, "n_bins": "auto", "schema": one}
+    single = dp.BayesianNetworkClassifier(parents={"b": []}, **given)
     yield Neighbourhood(f"one value, {what}", single, OTHERS, LABELLED, unit)
     parts = OTHERS.copy()
     parts.insert(2, "part", np.arange(len(parts)) % 2)
@@ -276,6 +277,20 @@ def _sparse_rows(unit: Any) -> Iterator[str]:
         laws.append([step.key() for step in drawn.steps])
     if laws[0] != laws[1]:
         yield f"sparse rows, {unit.label}: other counts than of dense rows"
+
+
+def _proven_for_persons() -> Iterator[str]:
+    """See that the zCDP of Gaussian counts of several records, all patterns alike, is enough."""
+    for unit, weight in product(UNITS, (None, 3)):
+        counts = naive_bayes(delta=1e-6, mechanism="gaussian", privacy_unit=unit, temperature=1.0)
+        groups = np.arange(60) if unit.name == "person" else None
+        with crossings() as seen:
+            counts.set_params(max_weight=weight).fit(BITS_X, BITS_Y, groups)
+        cost = seen[-1].plan.cost
+        by_zcdp = [Part(pure=1e100, rho=float(cost.rho))]
+        several = cost.unit.max_records > 1
+        if several and not covered(by_zcdp, float(cost.epsilon) * (1 + 1e-6), float(cost.delta)):
+            yield f"{unit.label}, max_weight={weight}: more than the zCDP of all patterns allows"
 
 
 def _allotments() -> Iterator[str]:

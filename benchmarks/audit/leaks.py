@@ -8,20 +8,24 @@ statistics, with their pickle, repr, HTML and JSON.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from copy import deepcopy
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 from sklearn.base import clone
 
-from benchmarks.audit._cases import Row, crossings
+from benchmarks.audit._cases import Row, crossings, in_a_folder
 from benchmarks.audit._models import UNITS, line, naive_bayes
 from dpbayes_sklearn import BayesianNetworkClassifier, BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.audit.fuzzing import MARK, Example, every_case, fit_with, odd_records
 from dpbayes_sklearn.audit.leaks import leaks
+from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.columns.quantiles import SortedColumns
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
@@ -153,3 +157,17 @@ def leak_walk() -> Iterator[str]:
         (texts,) = seen[-1].statistics.texts.columns
         secret = {"counts of texts": np.array([*texts.values()]), "a column": X[:, 0]}
         yield from leaks(learner, secret)
+    yield from _files_of_streams(X, y)
+
+
+@in_a_folder
+def _files_of_streams(folder: Path, X: Any, y: Any) -> Iterator[str]:
+    """See that records of a stream are in no file that others could open, then or later."""
+    table = pl.LazyFrame({"a": X[:, 0], "b": X[:, 1], "y": y})
+    with (
+        planted((tempfile, "tempdir", str(folder))),
+        crossings(lambda *_: [*folder.iterdir()]) as seen,
+    ):
+        naive_bayes(random_state=0).fit(table, target="y")
+    if any(seen) or [*folder.iterdir()]:
+        yield "records of a stream are in a file that has a name"

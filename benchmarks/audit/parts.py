@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -48,7 +49,6 @@ from dpbayes_sklearn.audit.recording import (
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Sampler
-from dpbayes_sklearn.model_selection.rehearsal import winner_epsilon
 from dpbayes_sklearn.model_selection.runs import held_out
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.preprocessing import scalers
@@ -177,11 +177,16 @@ def _search(stopping: str, delta: float) -> Iterator[str]:
 
 
 def _price(part: Any, law: Any, delta: float) -> float:
-    """Return what the best of all runs loses."""
+    """Return what the best of all runs loses; by zCDP (Papernot and Steinke 2022, Theorem 2)."""
     if not delta:
         return float((2 + law.eta) * part.pure)
-    rho = max(part.rho, 1e-12)
-    return float(winner_epsilon(rho, delta, law.eta, law.inverse, law.mean))
+    rho, shape, log_inverse = max(part.rho, 1e-12), 1 + law.eta, math.log(law.inverse)
+    others = 1 + np.geomspace(1e-6, 1e4, 4001)
+    of_others = shape * ((others - 1) * rho + log_inverse / others)
+    orders = 1 + np.geomspace(1e-3, 1e5, 40_001)
+    winner = orders * rho + of_others.min() + math.log(law.mean) / (orders - 1)
+    gap = np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
+    return float((winner + gap).min())
 
 
 def sessions(queries: int = 3, epsilon: float = 1.0) -> Iterator[Neighbourhood]:

@@ -320,10 +320,14 @@ class Mode(PerturbedMinimum):
 def _epsilon_of_shifts(ratios: FloatArray, records: int, delta: float) -> float:
     """Return the epsilon that goes with delta if noise may be shifted to any of some corners.
 
-    By adding up the deltas of all corners, or by twice that of zCDP.
+    By adding up the deltas of all corners; of more than two records, by twice that of zCDP.
     """
     if not delta:
         return math.inf
+    if records > 2:
+        order, rho = 1 + np.exp(np.linspace(-5, 15, 4001)), float(ratios.max()) ** 2 / 2
+        gap = np.log1p(-1 / order) - (np.log(delta / 2) + np.log(order)) / (order - 1)
+        return float((order * rho + gap).min())
     low, high = 0.0, 1e4
 
     def beyond(epsilon: float) -> float:
@@ -332,9 +336,7 @@ def _epsilon_of_shifts(ratios: FloatArray, records: int, delta: float) -> float:
     while high - low > 1e-9 * (1 + high):
         middle = (low + high) / 2
         low, high = (low, middle) if beyond(middle) <= delta else (middle, high)
-    order, rho = 1 + np.exp(np.linspace(-5, 15, 4001)), float(ratios.max()) ** 2 / 2
-    gap = np.log1p(-1 / order) - (np.log(delta / 2) + np.log(order)) / (order - 1)
-    return min(high, float((order * rho + gap).min())) if records > 2 else high
+    return high
 
 
 @singledispatch

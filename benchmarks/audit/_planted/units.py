@@ -97,7 +97,7 @@ FAULTS.rows(REPLAY, {
                np.r_[real(labels, *rest), np.flatnonzero(np.isnan(labels))]
            )),
     "Labels of persons are compared as numpy's texts, without trailing NULs":
-        at("data.persons._codes",
+        at("data.persons.codes_of",
            lambda _, labels: np.unique(labels.astype(str), return_inverse=True)[1],
            "similar labels"),
     "Evidence is added up with a rounding that depends on the order":
