@@ -44,7 +44,7 @@ all m count vectors of sum n, drawn exactly from integer weights. :math:`\vareps
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial, singledispatch
@@ -53,7 +53,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.optimize import brentq
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.categories.candidates import (
     Candidates,
     FiniteLaw,
@@ -88,7 +88,7 @@ from dpbayes_sklearn.noise.discrete_gaussian import drawable
 from dpbayes_sklearn.noise.finite import rounding_loss
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.gaussian import calibrated_variance, gaussian_rho
-from dpbayes_sklearn.release import Facts, Plan
+from dpbayes_sklearn.release import Facts, OneStepPlan
 
 AnyFiniteLaw = TypeVar("AnyFiniteLaw", bound=FiniteLaw)
 
@@ -263,53 +263,66 @@ MECHANISMS = (Auto, Exponential, Gaussian, Geometric, Hellinger, Laplace, Laplac
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NoisyCounts(Plan[SimplexCounts, Dirichlet]):
-    """Noise in as many counts as the law has numbers; a public sum ``n`` completes the others."""
+class CategoriesPlan(OneStepPlan[SimplexCounts, Dirichlet]):
+    """A release of the counts of categories."""
 
     prior: SimplexPrior
+
+    @property
+    def what(self) -> str:
+        """The counts."""
+        return f"counts of {len(self.prior.concentration)} categories"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyCounts(CategoriesPlan):
+    """Noise in as many counts as the law has numbers; a public sum ``n`` completes the others."""
+
     law: NoiseLaw
     n: int | None
 
-    def release(self, statistics: SimplexCounts, noise: Noise) -> Dirichlet:
+    def ask(self, statistics: SimplexCounts, known: None) -> list[IntArray]:
+        """Return the counts that get noise."""
+        return [statistics.counts[..., : self.law.size]]
+
+    def read(self, known: None, answer: Sequence[AnyArray]) -> Dirichlet:
         """Return the posterior given noisy counts."""
-        (noisy,) = noise.add([statistics.counts[..., : self.law.size]], self.law)
-        return self.prior.update(ReleasedSimplex(noisy, self.n, (self.law,)))
+        return self.prior.update(ReleasedSimplex(answer[0], self.n, (self.law,)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ChosenPosterior(Plan[SimplexCounts, Dirichlet]):
+class ChosenPosterior(CategoriesPlan):
     """One of all posteriors, drawn from a law over them."""
 
-    prior: SimplexPrior
     law: ScoredCandidates
+    in_words = "one of all posteriors, near ones more probably"
 
-    def release(self, statistics: SimplexCounts, noise: Noise) -> Dirichlet:
+    def draw(self, exact: SimplexCounts, law: ScoredCandidates, noise: Noise) -> RowNumbers:
+        """Draw a candidate for every row of counts."""
+        drawn = noise.choose(law.weights(law.candidates.row_of(np.atleast_2d(exact.counts))))
+        return drawn.reshape(exact.counts.shape[:-1])
+
+    def read(self, known: None, answer: RowNumbers) -> Dirichlet:
         """Return the chosen posterior, or the one given the choice."""
         counts = self.law.candidates.counts
-        rows = self.law.candidates.row_of(np.atleast_2d(statistics.counts))
-        drawn = noise.choose(self.law.weights(rows))
         if self.prior.inference == "noise_aware":
-            likelihood = self.law.log_likelihood(int(drawn[0]))
-            return self.prior.choice(counts, counts[drawn[0]], likelihood)
-        return self.prior.update(
-            ReleasedSimplex.exact(counts[drawn].reshape(statistics.counts.shape))
-        )
+            chosen = int(answer.flat[0])
+            return self.prior.choice(counts, counts[chosen], self.law.log_likelihood(chosen))
+        return self.prior.update(ReleasedSimplex.exact(counts[answer]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ExactPosterior(Plan[SimplexCounts, Dirichlet]):
+class ExactPosterior(CategoriesPlan):
     """No noise, where no privacy is asked for."""
 
-    prior: SimplexPrior
+    law: None = None
 
-    def release(self, statistics: SimplexCounts, noise: Noise) -> Dirichlet:
+    def read(self, known: None, answer: SimplexCounts) -> Dirichlet:
         """Return the exact posterior."""
-        return self.prior.update(statistics.without_noise())
+        return self.prior.update(answer.without_noise())
 
 
-def plan(
-    mechanism: Mechanism, prior: SimplexPrior, facts: Facts, budget: Budget
-) -> Plan[SimplexCounts, Dirichlet]:
+def plan(mechanism: Mechanism, prior: SimplexPrior, facts: Facts, budget: Budget) -> CategoriesPlan:
     """Return how a mechanism releases counts of categories, or refuse what it cannot do."""
     make = categories_plan.dispatch(type(mechanism))
     if budget.infinite and make is not categories_plan.dispatch(object):
@@ -320,7 +333,7 @@ def plan(
 @singledispatch
 def categories_plan(
     mechanism: Mechanism, prior: SimplexPrior, facts: Facts, budget: Budget
-) -> Plan[SimplexCounts, Dirichlet]:
+) -> CategoriesPlan:
     """Return how categories are released, by the type of the mechanism; others are refused."""
     raise ValueError(f"The {mechanism.name()} mechanism cannot release counts of categories.")
 
