@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from benchmarks.audit._step_lists import unlisted, watched
 from dpbayes_sklearn import (
     BayesianNaiveBayes,
     BudgetAccountant,
@@ -17,16 +19,19 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
 )
 from dpbayes_sklearn.audit.fuzzing import every_case
+from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.base import spending
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.counts import dirichlet
 from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
+from dpbayes_sklearn.noise import made_by
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateStandardScaler
 from dpbayes_sklearn.privacy import gaussian
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression import plans as regression
+from dpbayes_sklearn.release import StepPlan
 
 CASES = {case.name: case for case in every_case(n=60)}
 ADDED = PrivacyUnit(neighbours="add_remove")
@@ -57,6 +62,28 @@ def test_a_plan_costs_what_a_fit_charges(name: str) -> None:
     assert plan.guarantee.rho == rho
     assert plan.mechanism in str(plan)
     assert sum(step.cost.epsilon for step in plan.steps) == epsilon
+
+
+LISTED = [name for name in CASES if not name.startswith(("BayesianLinear", "BayesianLogistic"))]
+PREPARED = {str(model): model for model in PREPARING}
+
+
+@pytest.mark.parametrize("name", [*LISTED, *PREPARED])
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_the_steps_of_a_plan_are_what_is_drawn(name: str, epsilon: float) -> None:
+    model, *data = (PREPARED[name], X, Y) if name in PREPARED else CASES[name][1:]
+    model = clone(model).set_params(epsilon=epsilon)
+    planned = model.plan(len(data[0]), n_features=np.shape(data[0])[-1])
+    log = Recording()
+    with made_by(log.noise), watched(log) as found:
+        model.fit(*data)
+    assert [*unlisted(found, log)] == []
+    steps = [step for taken in found for step, _ in taken.steps]
+    assert [type(taken.plan) for taken in found] == [type(plan) for plan in planned.parts]
+    assert all(isinstance(taken.plan, StepPlan) for taken in found)
+    assert [(s.what, s.cost) for s in steps] == [(s.what, s.cost) for s in planned.steps]
+    assert repr([step.law for step in steps]) == repr([step.law for step in planned.steps])
+    assert bool(log.steps) == (epsilon < math.inf)
 
 
 @pytest.mark.parametrize("model", PREPARING, ids=str)

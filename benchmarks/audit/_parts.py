@@ -28,6 +28,7 @@ from sklearn.base import clone
 import dpbayes_sklearn as dp
 from benchmarks.audit._models import FEATURE, PERSON, RECORD, naive_bayes
 from benchmarks.audit._models import UNITS as OTHER_UNITS
+from benchmarks.audit._step_lists import Taken, unlisted, watched
 from dpbayes_sklearn.audit._steps import PerturbedMinimum, Placed
 from dpbayes_sklearn.audit.recording import Part, Recording, Texts, covered, lost, planted, together
 from dpbayes_sklearn.columns import plans
@@ -105,6 +106,7 @@ class Watched(Recording):
     def __init__(self, along: Recording | None = None) -> None:
         super().__init__(along)
         self.releases: list[Release] = []
+        self.taken: list[Taken] = []
         self._inside = False
 
     def released(self, release: Any, plan: Any, *private: Any) -> Any:
@@ -138,6 +140,7 @@ def recordings(
             warnings.simplefilter("ignore")
             for each in listening:
                 stack.enter_context(each)
+            drawn.taken = stack.enter_context(watched(drawn))
             model.fit(X, y, **more)
         found.append(drawn)
         fitted.append((model, ledger))
@@ -224,6 +227,7 @@ def judged(world: Neighbourhood, past: Recording | None = None) -> Iterator[str]
         return
     if len({repr(getattr(model, "told_", None)) for model, _ in fitted}) > 1:
         yield f"{world.name}: more is told than was drawn"
+    yield from (f"{world.name}: {wrong}" for wrong in unlisted(found[0].taken, found[0]))
     parts = _of_world(world, found)
     for what, *claim in claims(*fitted[0]):
         yield from compared(f"{world.name}: {what}", parts, *claim, world.least)

@@ -15,6 +15,7 @@ from dpbayes_sklearn.categories.posterior import Dirichlet
 from dpbayes_sklearn.counts.plans import tables_plan
 from dpbayes_sklearn.counts.temperature import Tempering
 from dpbayes_sklearn.mechanisms import Laplace, Sampler
+from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 
@@ -129,6 +130,9 @@ FAULTS.rows(PARTS, {
         at("counts.plans.draw_tables",
            lambda real, tables, law, grid, n, noise, most=None: real(tables, law, grid, n, noise),
            "beyond"),
+    "More is charged than the steps of a plan cost":
+        at("counts.plans.composed", lambda real, costs: real([*costs, costs[0]]),
+           "counts, laplace, record"),
     "A feature is thought to turn one split, however many values it has":
         at("counts.splits.node_losses", lambda _, turning, adding: (
                float(np.max(turning, initial=0.0)),
@@ -216,3 +220,25 @@ def _(_, cls, laws, counts, n, alpha):
     """The variance of the exact count given the noisy one is left out."""
     mean = (alpha + (laws * counts).sum(axis=1)) / (alpha.sum() + n)
     return ShareMoments.of(mean, np.zeros_like(mean), float(alpha.sum()) + n)
+
+
+@FAULTS.row(PARTS, "release.added", "counts, Laplace(), record")
+def _(real, exact, law, noise):
+    """Noise is drawn from a wider law than a plan shows."""
+    wider = isinstance(law, DiscreteLaplace)
+    return real(
+        exact, replace(law, scales=tuple(2 * b for b in law.scales)) if wider else law, noise
+    )
+
+
+@FAULTS.row(PARTS, "release.StepPlan.release", "counts, laplace, record")
+def _(real, self, statistics, noise):
+    """A plan draws something that none of its steps says."""
+    noise.add([np.zeros(1, np.int64)], DiscreteLaplace.of(Fraction(1), [1]))
+    return real(self, statistics, noise)
+
+
+@FAULTS.row(PARTS, "release.StepPlan.release", "counts, laplace, record")
+def _(real, self, statistics, noise):
+    """A plan makes steps of its own when it releases."""
+    return real(replace(self), statistics, noise)
