@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 
 import dpbayes_sklearn as dp
 from benchmarks.audit._cases import Case, Row, cases_of, crossings, refused, silent
-from benchmarks.audit._models import ADDED, FEATURE, PERSON, RECORD, THERE, naive_bayes
+from benchmarks.audit._models import ADDED, FEATURE, PERSON, RECORD, THERE, line, naive_bayes
 from benchmarks.audit._pairs import Answers
 from benchmarks.audit._parts import CORNERS, NAN, SCHEMA, Neighbourhood, frame, judged, numbers
 from dpbayes_sklearn._presenting import progress
@@ -87,7 +87,7 @@ class Way(BaseEstimator):
     @property
     def _asked(self) -> dict[str, Any]:
         given = {name: getattr(self, name) for name in ("delta", "accountant", "random_state")}
-        return {"scoring": ("accuracy", "log_loss", "confusion_matrix"), "epsilon": 1.0, **given}
+        return {"scoring": SCORING[is_classifier(self.model)], "epsilon": 1.0, **given}
 
     def _told(self, found: Any) -> Any:
         self.told_ = found.scores, found.n_records
@@ -163,6 +163,10 @@ def _at(groups: Any, rows: Any) -> Any:
     return None if groups is None else groups[rows]
 
 
+SCORING = {
+    True: ("accuracy", "log_loss", "confusion_matrix"),
+    False: ("r2", "rmse", "mae"),
+}
 UNITS = (RECORD, ADDED, PERSON, THERE)
 BITS = ((0, 0, 0), (1, 1, 1), (1, 1, 0), (0, 0, 1))
 BITS_X, BITS_Y = np.tile([[0, 0], [1, 1]], (30, 1)), np.tile([0, 1], 30)
@@ -215,16 +219,23 @@ def _of_bits(what: str, model: Any, unit: Any, tight: float) -> Iterator[Neighbo
 
 
 def _of_whole_records(what: str, model: Any, unit: Any, tight: float) -> Iterator[Neighbourhood]:
-    """Yield ways in which whole records are counted or held out."""
+    """Yield ways in which whole records are counted by weights, or held out."""
     weighted = Weighted(clone(model).set_params(max_weight=3))
     own = tuple((*r, w, y) for *r, y in BITS for w in (3.0, 1.4, -1.0, NAN))
     others = frame([(*r, float(i % 3 + 1), y) for i, (*r, y) in enumerate(EVEN)])
     yield Neighbourhood(f"weights, {what}", weighted, others, own, unit, tight)
+    yield from _evaluated(what, model, unit)
+
+
+def _evaluated(what: str, model: Any, unit: Any) -> Iterator[Neighbourhood]:
+    """Yield evaluations, whose parts share what they lose, and cross-validations."""
     some, delta = OTHERS.head(60), float(model.delta)
-    scored, own = Scored(model, delta), LABELLED
-    yield Neighbourhood(f"scored, {what}", scored, some, own, unit, 0.5, together=True)
+    scored = Scored(model, delta)
+    yield Neighbourhood(f"scored, {what}", scored, some, LABELLED, unit, 0.5, together=True)
     folds = CrossValidated(clone(model).set_params(epsilon=0.5), delta)
-    yield Neighbourhood(f"cross-validated, {what}", folds, some, own, unit, place=len(some))
+    yield Neighbourhood(
+        f"cross-validated, {what}", folds, some, LABELLED, unit, place=len(some), together=True
+    )
 
 
 def _of_numbers(unit: Any, every: bool) -> Iterator[Neighbourhood]:
@@ -237,6 +248,9 @@ def _of_numbers(unit: Any, every: bool) -> Iterator[Neighbourhood]:
         for m, delta in mechanisms[: None if every else 2]
     ]
     models += [dp.BayesianLogisticRegression(schema=labels)]
+    slopes = line(delta=1e-6 if every else 0.0)
+    scored, folds = _evaluated(f"{type(slopes).__name__}, {unit.label}", slopes, unit)
+    yield from (scored, folds) if every else (scored,)
     for model in models:
         others, sides = numbers(300), own
         if model.schema is labels:

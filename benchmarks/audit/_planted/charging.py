@@ -8,6 +8,7 @@ from fractions import Fraction
 from tempfile import NamedTemporaryFile
 
 import numpy as np
+from sklearn.base import clone
 
 from benchmarks.audit._planted._fault import Faults, at, uncached
 from dpbayes_sklearn.audit.recording import planted
@@ -92,6 +93,10 @@ FAULTS.rows(PARTS, {
         at("model_selection.rehearsal.winner_epsilon",
            lambda real, *args: real(*args[:-1], 1.0), "search, geometric, 0.001")
         .also("model_selection.search.run_rho", uncached),
+    "The records of a person earn a search as many points as one record":
+        at("model_selection.runs.score_law",
+           lambda real, model, rho: real(clone(model).set_params(privacy_unit="record"), rho),
+           "search, person (2 records), 0.0"),
     "The delta of a mode of many records is not halved":
         at("noise.gradient.largest_ratio", lambda real, epsilon, delta, changed, *rest: real(
                epsilon, delta * (2 if changed > 2 else 1), changed, *rest
