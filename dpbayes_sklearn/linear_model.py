@@ -21,6 +21,7 @@ from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.published import (
     Contributions,
     Effect,
+    EffectImportances,
     column_number,
     draws_generator,
     summed_by_column,
@@ -63,7 +64,10 @@ __all__ = ["BayesianLinearRegression", "BayesianLogisticRegression"]
 
 
 class BayesianLinearRegression(
-    ScoreMixin, RegressorMixin, ShardedEstimator[GaussianPrior, Moments, GaussianPosterior]
+    EffectImportances,
+    ScoreMixin,
+    RegressorMixin,
+    ShardedEstimator[GaussianPrior, Moments, GaussianPosterior],
 ):
     r"""Bayesian linear regression released under differential privacy.
 
@@ -125,6 +129,8 @@ class BayesianLinearRegression(
     coef_ : ndarray of shape (n_coefficients,)
         Posterior mean in the units of the data; one per feature, or one per category. A column
         with ``missing="indicator"`` has two more, for present and missing values.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of every column in the ranges of all effects.
     intercept_ : float
         Posterior mean of the constant in the units of the target.
     posterior_ : GaussianPosterior

@@ -19,6 +19,7 @@ from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.published import (
     Contributions,
     Effect,
+    EffectImportances,
     column_number,
     draws_generator,
 )
@@ -59,6 +60,7 @@ from dpbayes_sklearn.serialization.models import LINEAR_MODEL
 
 
 class BayesianLogisticRegression(
+    EffectImportances,
     ScoreMixin,
     ClassifierMixin,
     ShardedEstimator[LogisticPrior, LabelledRecords, LogisticPosterior],
@@ -124,6 +126,8 @@ class BayesianLogisticRegression(
     coef_ : ndarray of shape (1, n_coefficients)
         What predictions are made with: the slope per unit of a number with a linear effect, and one
         coefficient for each category, knot, bin and level of missing values of other columns.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of every column in the ranges of all effects.
     intercept_ : ndarray of shape (1,)
     classes_ : ndarray of shape (2,)
     posterior_ : LogisticPosterior

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from dpbayes_sklearn._compat import InvalidParameterError, StrOptions
@@ -84,6 +85,11 @@ class SumsEstimator(PrivateEstimator[Records, Prior, Prior, BoundedSums, SumsPos
             table.must_be_readable("bounds")
             leaks = (self._leak("bounds of the columns were", "bounds"),)
             intervals = [domain_from_data(table, j) for j in range(table.n_columns)]
+            if get_tags(self).input_tags.positive_only and min(i.low for i in intervals) < 0:
+                raise ValueError(
+                    f"Negative values in data passed to {type(self).__name__}: set bounds, which "
+                    "clip them, or data='laplace' or 'normal'. Nothing was spent."
+                )
         if not all(
             i.high - i.low > _CLOSEST and max(-i.low, i.high) < _LARGEST_BOUND for i in intervals
         ):
@@ -127,7 +133,7 @@ class SumsEstimator(PrivateEstimator[Records, Prior, Prior, BoundedSums, SumsPos
 
         The guarantee is for any two records. Two that are close are protected better: the loss
         is proportional to the distance of their statistics (Dimitrakakis et al. 2014,
-        Definition 2), up to epsilon.
+        Definition 2) and one step of the lattice on which they are added up, up to epsilon.
 
         Parameters
         ----------
@@ -146,8 +152,9 @@ class SumsEstimator(PrivateEstimator[Records, Prior, Prior, BoundedSums, SumsPos
         apart = np.broadcast_to(np.asarray(distance, dtype=float), self.posterior_.slopes.shape)
         if not (apart >= 0).all():
             raise ValueError("distance must be numbers that are not negative.")
-        losses = np.where(apart > 0, self.posterior_.slopes * apart, 0.0)
-        together = losses.max() if self.posterior_.joint else losses.sum()
+        released = self.posterior_
+        losses = np.where(apart > 0, released.slopes * apart + released.roundings, 0.0)
+        together = losses.max() if released.joint else losses.sum()
         return float(min(together, self.guarantee_.epsilon))
 
     def _two(self, name: str, value: Any, usual: tuple[float, float]) -> tuple[float, float]:
@@ -360,6 +367,12 @@ class GammaExponential(SumsEstimator):
         self.privacy_unit = privacy_unit
         self.accountant = accountant
         self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        begins = self.data == "exponential" and self.location >= 0
+        tags.input_tags.positive_only = begins and self.bounds is None
+        return tags
 
     def _column(self, interval: Interval) -> tuple[Column, Family]:
         power, positive = (2, False) if self.data == "normal" else (1, self.data == "exponential")

@@ -208,7 +208,7 @@ def test_values_where_nothing_is_declared(data, labels, message):
 @pytest.mark.parametrize("data", [TEXT, TEXT.astype(str), SPIKED], ids=["object", "str", "float"])
 def test_the_same_values_pass_where_all_is_declared(data):
     accountant = BudgetAccountant()
-    declared(accountant=accountant).fit(data, np.where(Y == 1, CANARY, "0").tolist())
+    declared(accountant=accountant).fit(data, np.where(Y == 1, CANARY, "0").astype(object))
     assert len(accountant) == 1
 
 

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from dpbayes_sklearn import (
+    BayesianLinearRegression,
     BayesianLogisticRegression,
     BudgetAccountant,
     Categories,
@@ -380,3 +381,12 @@ def test_values_in_the_middle_of_their_window_have_a_curvature():
     limit = norm_limit(blocks, blocks.tables(nodes), shares)
     assert 0 < limit < largest_norm(blocks) / 10
     CurvaturePlan.of(blocks, 20_000, Fraction(1, 4), RECORD, limit)
+
+
+def test_a_forest_is_of_odds_ratios():
+    line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1))
+    line.fit(np.eye(9)[:, :1], np.arange(9) / 9)
+    with pytest.raises(
+        TypeError, match=r"must be a BayesianLogisticRegression\. Got BayesianLinear"
+    ):
+        ForestDisplay.from_estimator(line)

@@ -8,9 +8,11 @@ from unittest import SkipTest
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import (
     check_dataframe_column_names_consistency,
     check_param_validation,
+    check_positive_only_tag_during_fit,
     parametrize_with_checks,
 )
 
@@ -147,7 +149,7 @@ def test_close_people_are_protected_better():
     X = people(np.random.default_rng(0))
     model = NormalMean(0.5, bounds=(0, 100), random_state=0).fit(X)
     assert model.protection(100.0) == model.guarantee_.epsilon == 0.5
-    assert model.protection(10.0) == pytest.approx(0.05)
+    assert model.protection(10.0) == pytest.approx(0.05, rel=1e-4)
     assert model.protection(0.0) == 0.0
     drawn = NormalMean(0.5, bounds=(0, 100), mechanism="sampler", random_state=0).fit(X)
     assert 0 < drawn.protection(1.0) < 0.01
@@ -166,7 +168,7 @@ def test_bounds_read_from_the_data_are_a_leak():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300, "text", None])
 def test_with_declared_bounds_no_value_makes_a_fit_fail(value):
-    X = pd.DataFrame({"a": pd.Series([1.0, value, 2.0], dtype=object)})
+    X = [[1.0], [value], [2.0]]
     for model in (NormalMean(bounds=(0, 5)), GammaExponential(bounds=(0, 5))):
         assert np.isfinite(model.fit(X).posterior_.mean()).all()
 
@@ -190,6 +192,20 @@ def test_what_cannot_be_is_refused_before_the_charge(model):
     with pytest.raises(ValueError):  # noqa: PT011 - by several rules
         model.set_params(accountant=ledger).fit(np.array([[0.5], [0.25]]))
     assert ledger.total().epsilon == 0
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "sampler"])
+def test_protection_of_the_closest_people_includes_the_rounding(mechanism):
+    """Whose numbers are on both sides of where rounding changes: one whole step apart."""
+    model = NormalMean(0.5, bounds=(0, 100), mechanism=mechanism).fit(np.full((2000, 1), 50.0))
+    plan, prior = model.plan(2000), model._public_schema(model._nobody(2000, 1), 2000)[0]
+    edge = 100 * 1.5 / prior.grid
+    near = np.array([np.nextafter(edge, 0), np.nextafter(edge, 100)])
+    low, high = prior.columns[0].codes(near, prior.grid)
+    assert high - low == 1
+    loss = model.posterior_.slopes[0] * prior.step(0)  # of sums that are one step apart
+    assert model.protection(near[1] - near[0]) >= loss > 1e-10
+    assert plan.cost.epsilon == 0.5
 
 
 def test_the_ledger_is_charged_and_refuses():
@@ -228,3 +244,13 @@ def test_without_privacy_it_is_the_sample_mean_shrunk():
     model = NormalMean(float("inf"), bounds=(0, 100), sigma=12, prior=(50, 1e6)).fit(X)
     assert model.posterior_.mean()[0] == pytest.approx(X.mean(), abs=1e-4)
     assert model.posterior_.variance()[0] == pytest.approx(12**2 / len(X), rel=1e-6)
+
+
+def test_exponential_data_without_bounds_are_positive_only():
+    model = GammaExponential()
+    assert get_tags(model).input_tags.positive_only
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        check_positive_only_tag_during_fit("GammaExponential", model)
+    others = (GammaExponential(bounds=(0, 1)), GammaExponential(location=-9.0), NormalMean())
+    assert not any(get_tags(other).input_tags.positive_only for other in others)

@@ -7,13 +7,14 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.ensemble import StackingClassifier, VotingClassifier
-from sklearn.feature_selection import RFE, SequentialFeatureSelector
+from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 
 from dpbayes_sklearn import (
     BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNaiveBayes,
     Categories,
     Interval,
@@ -46,6 +47,40 @@ def test_undeclared_columns_are_ignored_with_a_message_and_order_does_not_matter
     assert found == private_score(model, of(X), Y, **score)["accuracy"].value
     with pytest.raises(ValueError, match="feature names"):
         model.predict(of(X[["a", "b"]]))
+
+
+def test_declared_columns_that_are_missing_are_named(caplog):
+    MODEL.fit(X[["c", "a"]], Y)
+    assert "Columns that the schema declares and X lacks are left out: 'b'." in caplog.text
+    caplog.clear()
+    MODEL.fit(X, Y).predict(X)
+    assert "left out" not in caplog.text
+
+
+@pytest.mark.parametrize("selector", [SelectFromModel, RFECV])
+def test_importances_have_one_entry_for_each_column(selector):
+    alike = {name: Interval(-3, 5, missing="indicator") for name in X}
+    classes, line = SCHEMA.target, Interval(-3, 5)
+    models = (
+        (BayesianLogisticRegression(5.0, schema=Schema(alike, classes)), Y),
+        (BayesianLinearRegression(5.0, schema=Schema(alike, line)), X["b"]),
+    )
+    for model, y in models:
+        assert model.fit(X, y).coef_.shape[-1] > 3
+        assert model.feature_importances_.shape == (3,)
+        assert model.feature_importances_.sum() == pytest.approx(1)
+        selected = selector(model, importance_getter="feature_importances_").fit(X, y)
+        assert selected.get_support().shape == (3,)
+    assert model.feature_importances_.argmax() == 1
+    other = Schema({**alike, "c": Interval(-9, 9)}, line)
+    chosen = selector(
+        BayesianLinearRegression(5.0, schema=other), importance_getter="feature_importances_"
+    )
+    if selector is SelectFromModel:
+        assert "b" in chosen.fit(X, X["b"]).get_feature_names_out()
+    else:
+        with pytest.raises(ValueError, match="or use SelectFromModel with importance_getter"):
+            chosen.fit(X, X["b"])
 
 
 def test_selectors_that_drop_names_pass_columns_that_are_all_alike():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -491,3 +491,28 @@ def column_number(names: Sequence[str], feature: Any) -> int:
         f"feature must be the name of a column or its number, from 0 to {len(names) - 1}. "
         f"Got {feature!r} instead."
     )
+
+
+class HasEffects(Protocol):
+    """A fitted model whose predictions are sums of the effects of columns."""
+
+    n_features_in_: int
+
+    def effect(self, feature: int, /) -> Effect:
+        """Return what one column adds."""
+
+
+class EffectImportances:
+    """Importances of the columns of a model that has more coefficients than columns."""
+
+    @property
+    def feature_importances_(self: HasEffects) -> FloatArray:
+        """Share of every column in the ranges of all effects, from the release.
+
+        Selectors of scikit-learn need ``importance_getter="feature_importances_"``: they take
+        ``coef_`` first, which has an entry for every category, knot and level of missing values.
+        """
+        check_is_fitted(self)
+        ranges = np.array([np.ptp(self.effect(j).value) for j in range(self.n_features_in_)])
+        total = float(ranges.sum())
+        return ranges / total if total > 0 else np.full_like(ranges, 1 / len(ranges))

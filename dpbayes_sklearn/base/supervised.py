@@ -192,15 +192,21 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
     def _declared_part(self, X: Any, reset: bool) -> Any:
         """Return the columns of a frame that the schema declares, or that the model was fitted to.
 
-        Others are ignored, and at prediction the order does not matter. If a declared column is
-        missing as well, a name may be misspelt: that is refused later on.
+        Others are ignored, and at prediction the order does not matter. X may lack declared
+        columns. If there are others as well, a name may be misspelt: that is refused later on.
         """
         if self.schema is None or not is_frame(X):
             return X
         names = [str(name) for name in X.columns]
         wanted = [*self.schema.columns] if reset else [*getattr(self, "feature_names_in_", names)]
         ignored = [name for name in names if name not in wanted]
-        if not {*wanted} <= {*names} or len({*names}) < len(names):
+        lacking = [name for name in wanted if name not in names]
+        if reset and lacking and not ignored:
+            remark(
+                "Columns that the schema declares and X lacks are left out: %s.",
+                ", ".join(map(repr, lacking)),
+            )
+        if lacking or len({*names}) < len(names):
             return X
         if reset and ignored:
             remark(

@@ -35,7 +35,6 @@ from dpbayes_sklearn.data.records import (
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.domains import Categories, Interval
 from dpbayes_sklearn.schema.values import (
-    Cells,
     Kind,
     Repeated,
     as_cells,
@@ -91,15 +90,12 @@ def read_records(
     return LocalRecords([(table, target)], column_kind(y))
 
 
-_TARGET = "The target y"
-
-
 def check_kinds(schema: Schema, records: Records) -> None:
     """Refuse, by declared types alone, columns that cannot hold a value of their domain."""
     for j, (name, domain) in enumerate(schema.columns.items()):
         check_kind(domain, records.table.kind(j), f"The column {name!r} of X")
     if schema.target is not None:
-        check_kind(schema.target, records.target_kind, _TARGET)
+        check_kind(schema.target, records.target_kind, "The target y")
 
 
 def check_kind(domain: Domain, kind: Kind, name: str, hints: Hints | None = None) -> None:
@@ -107,9 +103,8 @@ def check_kind(domain: Domain, kind: Kind, name: str, hints: Hints | None = None
     if domain.takes(kind):
         return
     hint = {**_HINTS, **(hints or {})}.get((domain.expects, kind), "")
-    unknown = "Unknown label type: " if kind == "objects" and name == _TARGET else ""
     raise ValueError(
-        f"{unknown}{name} holds {kind} by its type, but must hold {domain.expects}, as declared."
+        f"{name} holds {kind} by its type, but must hold {domain.expects}, as declared."
         f"{hint} Nothing was spent."
     )
 
@@ -229,8 +224,7 @@ def read_target(estimator: Any, y: Any, n_rows: int | None = None) -> AnyArray:
     target: AnyArray = column_or_1d(column, warn=True)
     if n_rows is not None:
         check_consistent_length(np.broadcast_to(0, n_rows), target)
-    cells = target.dtype.kind == "O" and column_kind(y) != "objects"
-    return target.view(Cells) if cells else target
+    return target
 
 
 def _refuse_nothing(estimator: Any, y: Any) -> None:

@@ -440,6 +440,11 @@ class ForestDisplay(Drawn):
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
         table = estimator.coefficients(level)
+        if not isinstance(table, OddsTable):
+            raise TypeError(
+                f"{cls.__name__} draws odds ratios: estimator must be a "
+                f"BayesianLogisticRegression. Got {type(estimator).__name__} instead."
+            )
         rows = tuple(row for row in table.rows if row.name != "intercept")
         return cls(OddsTable(rows, level, table.no_intervals)).plot(ax, **plot_options)
 

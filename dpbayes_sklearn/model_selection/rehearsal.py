@@ -100,7 +100,7 @@ def stand_ins(X: Any, y: AnyArray, groups: Any, kind: Kind, unit: PrivacyUnit) -
     # two different values: more than one class, if classes are not declared
     texts = kind in {"text", "objects"} or y.dtype.kind in "US"
     two = np.array(["0", "1"]) if texts else np.arange(2)
-    return StandIns(rows, two.astype(y.dtype)[np.arange(n) % 2].view(type(y)), persons)
+    return StandIns(rows, two.astype(y.dtype)[np.arange(n) % 2], persons)
 
 
 def _one_row(X: Any) -> Any:

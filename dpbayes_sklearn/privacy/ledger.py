@@ -417,7 +417,7 @@ class Ledger:
                 "Inside accountant.parallel() every release must protect records that are added or "
                 f"removed, and the unit is {after.unit!r}: somebody who is replaced may be in one "
                 f"group before and in another one after. {NOTHING_SPENT} Set "
-                "neighbours='add_remove', or unit=PrivacyUnit('record', 'add_remove') of a spend."
+                "neighbours='add_remove', or unit=PrivacyUnit(neighbours='add_remove') of a spend."
             )
         if not after.spent <= rule.for_sums:  # looking at all entries takes longer
             spends = self._spends(connection, scope, spend, branch)

@@ -329,8 +329,9 @@ def declared_domains(
         if len(domains) != n_features and not alike:
             raise ValueError(
                 f"The schema declares {len(domains)} columns, but X has {n_features} features. "
-                "RFE and SequentialFeatureSelector pass some columns without their names: give "
-                f"{parameter} as two numbers, or use SelectFromModel."
+                "RFE, RFECV and SequentialFeatureSelector pass some columns without their names: "
+                f"give {parameter} as two numbers, or use SelectFromModel with "
+                "importance_getter='feature_importances_'."
             )
         return [*domains[:n_features]]
     missing = [name for name in schema.columns if name not in names]

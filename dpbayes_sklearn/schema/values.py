@@ -67,10 +67,6 @@ def cells_of(column: Any) -> AnyArray:
     return np.fromiter(map(_only_cell, column), dtype=object, count=len(column))
 
 
-class Cells(np.ndarray):
-    """Objects that were read from a list or a column with another type."""
-
-
 @dataclass(frozen=True)
 class Repeated:
     """A column of few distinct cells, the last of which stands for what is missing (place -1)."""
@@ -398,8 +394,8 @@ def kind_of_column(column: Any) -> Kind:
     Categories of other types say nothing: with one value missing, integers are listed as floats.
     """
     dtype: Any = getattr(column, "dtype", getattr(column, "type", None))
-    if isinstance(column, (Cells, Repeated)):
-        return "anything"
+    if isinstance(column, (np.ndarray, Repeated)) and column.dtype.kind == "O":
+        return "anything"  # as in a list; a column of a frame would have been parsed
     listed: Any = getattr(dtype, "categories", None)  # of pandas, and the Enum of polars
     known = listed is not None and _UNKNOWN_CATEGORIES not in listed
     arrow = getattr(getattr(dtype, "pyarrow_dtype", dtype), "value_type", None)  # of a dictionary

@@ -331,7 +331,7 @@ CONJUGATE_MODEL: dict[str, Codec[Any]] = {
     "guarantee_": GUARANTEE,
 }
 _SUMS_PARTS: dict[str, Codec[Any]] = {
-    **dict.fromkeys(("means", "variances", "slopes"), FLOATS),
+    **dict.fromkeys(("means", "variances", "slopes", "roundings"), FLOATS),
     **dict.fromkeys(("positive", "joint"), BOOLEAN),
     "draws": optional(FLOATS),
 }

@@ -204,6 +204,8 @@ class SumsPosterior(ToArviz):
         Those of every parameter.
     slopes : array of shape (d,)
         Privacy loss for each unit by which a record's statistic changes.
+    roundings : array of shape (d,)
+        What rounding may add to the loss of any two different records: one step of the lattice.
     positive : bool, default=False
         Whether the laws are Gamma laws.
     joint : bool, default=False
@@ -213,7 +215,7 @@ class SumsPosterior(ToArviz):
 
     Examples
     --------
-    >>> belief = SumsPosterior([10.0], [4.0], [0.1])
+    >>> belief = SumsPosterior([10.0], [4.0], [0.1], [1e-7])
     >>> belief.credible_interval(0.95).round(1).tolist()
     [[6.1, 13.9]]
     """
@@ -223,19 +225,25 @@ class SumsPosterior(ToArviz):
         means: npt.ArrayLike,
         variances: npt.ArrayLike,
         slopes: npt.ArrayLike,
+        roundings: npt.ArrayLike,
         positive: bool = False,
         joint: bool = False,
         draws: npt.ArrayLike | None = None,
     ) -> None:
-        self.means, self.variances, self.slopes = (
-            np.array(values, dtype=float) for values in (means, variances, slopes)
+        self.means, self.variances, self.slopes, self.roundings = (
+            np.array(values, dtype=float) for values in (means, variances, slopes, roundings)
         )
-        shapes = {self.means.shape, self.variances.shape, self.slopes.shape}
+        shapes = {each.shape for each in (self.means, self.variances, self.slopes, self.roundings)}
         if len(shapes) != 1 or self.means.ndim != 1:
-            raise ValueError("Means, variances and slopes must be one number for each column.")
+            raise ValueError(
+                "Means, variances, slopes and roundings must be one number for each column."
+            )
         finite = np.isfinite(self.means) & np.isfinite(self.variances)
-        if not (finite & (self.variances > 0) & (self.slopes >= 0)).all():
-            raise ValueError("The variances must be positive and finite, the slopes not negative.")
+        losses = (self.slopes >= 0) & (self.roundings >= 0)
+        if not (finite & (self.variances > 0) & losses).all():
+            raise ValueError(
+                "The variances must be positive and finite, slopes and roundings not negative."
+            )
         if positive and not (self.means > 0).all():
             raise ValueError("The means of positive parameters must be positive.")
         self.positive, self.joint = positive, joint

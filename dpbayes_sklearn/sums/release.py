@@ -12,8 +12,10 @@ with less variance is taken (:mod:`dpbayes_sklearn.noise`). *Proof*, for draws: 
 :func:`draw_loss`; columns and draws add up.
 
 **Privacy under a metric** (Dimitrakakis et al. 2014, Definition 2). For two records whose
-statistics differ by :math:`\rho_j` the loss is at most :math:`\sum_j \lambda_j\rho_j`, or
-:math:`\max_j \lambda_j\rho_j` for noise in the sup norm; λ are the ``slopes`` of a release.
+statistics differ by :math:`\rho_j > 0`, steps of the lattice differ by less than one more, so the
+loss is at most :math:`\sum_j \lambda_j(\rho_j + h_j)`, or for noise in the sup norm
+:math:`\max_j \lambda_j(\rho_j + h_j)`, with steps :math:`h_j`; λ are the ``slopes`` of a release,
+and its ``roundings`` are :math:`\lambda_jh_j`, for draws with what floats and integer weights add.
 """
 
 from __future__ import annotations
@@ -173,12 +175,18 @@ class Prior(NamedTuple):
         ]
 
     def posterior(
-        self, moments: npt.ArrayLike, slopes: npt.ArrayLike, **more: Any
+        self,
+        moments: npt.ArrayLike,
+        slopes: npt.ArrayLike,
+        floats: npt.ArrayLike = 0.0,
+        **more: Any,
     ) -> SumsPosterior:
         """Return the posterior with these means and variances."""
         means, variances = np.array(moments, dtype=float).T
         skewed = all(column.power for column in self.columns)
-        return SumsPosterior(means, variances, np.array(slopes, float), positive=skewed, **more)
+        steps = np.array([self.step(j) for j in range(self.d)])
+        roundings = np.array(slopes, float) * steps + floats
+        return SumsPosterior(means, variances, slopes, roundings, positive=skewed, **more)
 
 
 @singledispatch
@@ -305,7 +313,11 @@ class SumDrawPlan(SumsPlan):
         """Return the draws, and the posterior given them."""
         draws = [f.grid(self.points)[i] for f, i in zip(self.prior.families, answer, strict=True)]
         moments = self.prior.moments(self.n, partial(self._log_likelihood, answer))
-        return self.prior.posterior(moments, self.slopes, draws=np.array(draws).T)
+        floats = [
+            self.n_draws * _rounding(self.prior, j, self.n, self.points, temper)
+            for j, temper in enumerate(self.tempers)
+        ]
+        return self.prior.posterior(moments, self.slopes, floats, draws=np.array(draws).T)
 
     def _log_likelihood(self, drawn: Any, j: int, sums: FloatArray) -> FloatArray:
         logs = self.log_weights(j, sums)

@@ -55,7 +55,7 @@ COLUMNS: dict[str, Callable[[list[Any]], Any]] = {
     "pyarrow array": lambda v: pa.array(v, pa.int64()),
     "pyarrow chunks": lambda v: pa.chunked_array([pa.array(v, pa.int64())]),
 }
-TYPED = [name for name in COLUMNS if "objects" not in name]
+TYPED = [name for name in COLUMNS if name != "pandas objects"]
 DASK = ["pandas Int64", "pandas int64[pyarrow]", "pandas category"]
 NAIVE = BayesianNaiveBayes(INF, bounds=(0, 1), n_bins=2, classes=IDS, inference="plug_in")
 
@@ -93,10 +93,9 @@ def test_a_search_reads_its_target_in_the_same_way(name: str) -> None:
 
 
 @pytest.mark.parametrize("role", [as_target, as_one_column])
-@pytest.mark.parametrize("name", sorted({*COLUMNS} - {*TYPED}))
-def test_objects_may_be_texts_and_are_no_numbers(name: str, role: Any) -> None:
+def test_objects_of_a_series_may_be_texts_and_are_no_numbers(role: Any) -> None:
     with pytest.raises(ValueError, match="holds objects by its type, but must hold numbers"):
-        role(COLUMNS[name](LABELS))
+        role(COLUMNS["pandas objects"](LABELS))
 
 
 @pytest.mark.parametrize("name", DASK)
@@ -184,7 +183,7 @@ def test_no_record_decides_how_missing_ones_are_read(listed):
 def test_searches_and_cross_validations_refuse_objects_before_the_charge() -> None:
     ledger = BudgetAccountant(10.0)
     line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), accountant=ledger)
-    texts = np.array(["0.5", "0.2"] * 40, object)
+    texts = pd.Series(["0.5", "0.2"] * 40, dtype=object)
     table = pd.DataFrame({"a": pd.Series(["0", "1"] * 40, dtype=object)})
     named = BayesianNaiveBayes(
         schema=Schema({"a": Interval(0, 1, bins=2)}), classes=[0, 1], accountant=ledger

@@ -69,7 +69,7 @@ TARGETS: dict[str, tuple[Any, Any, str, str]] = {
         "dates",
         "numbers",
     ),
-    "objects for integers": (np.array(["0", "1"] * 3, object), [0, 1], "objects", "numbers"),
+    "objects for integers": (pd.Series(["0", "1"] * 3, dtype=object), [0, 1], "objects", "numbers"),
     "objects for booleans": (pd.Series([True, None] * 3), [False, True], "objects", "booleans"),
     "pandas text": (pd.Series(WORDS), [0, 1], "text", "numbers"),
     "pandas boolean": (
@@ -130,7 +130,8 @@ def test_labels_of_another_type_are_refused_before_the_charge(name: str) -> None
         (np.array(BITS), ["0", "1"]),
         (np.array(BITS, bool), ["False", "True"]),
         (np.array(BITS, float), [0, 1]),
-        (np.array(WORDS, object), ["no", "yes"]),
+        (np.array(["0", "1"] * 3, object), [0, 1]),  # which match by their numbers
+        (pd.Series(WORDS, dtype=object), ["no", "yes"]),
         (["0", "1"] * 3, [0, 1]),  # a list has no type
         (pd.Series(BITS, dtype="category"), ["no", "yes"]),
         (pd.Series([*WORDS[:-1], 1], dtype="category"), [0, 1]),

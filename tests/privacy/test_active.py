@@ -11,7 +11,7 @@ import joblib
 import pytest
 
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
-from dpbayes_sklearn.privacy import BudgetAccountant
+from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyUnit
 from tests.privacy.ledgers import ADDED
 
 # Python >= 3.12 warns of the forks that are tested here
@@ -177,3 +177,11 @@ def test_a_scope_is_over_when_it_is_left():
         kept = contextvars.copy_context()
     kept.run(partial(accountant.spend, unit=ADDED), 0.5)
     assert accountant.total() == (1, 0)
+
+
+def test_the_unit_that_a_refusal_in_a_parallel_scope_recommends_is_accepted():
+    accountant = BudgetAccountant(1.0)
+    with accountant.parallel():
+        with pytest.raises(ValueError, match=r"unit=PrivacyUnit\(neighbours='add_remove'\)"):
+            accountant.spend(0.5)
+        accountant.spend(0.5, unit=PrivacyUnit(neighbours="add_remove"))
