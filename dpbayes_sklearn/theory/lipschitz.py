@@ -315,7 +315,7 @@ def total_variation_bound(smoothness: float, distance: float) -> float:
 
 
 def distinguishable_distance(lipschitz: float, n_draws: int, delta: float) -> float:
-    r"""Return the distance below which n draws do not distinguish two data sets.
+    r"""Return the distance below which frequencies of n draws do not tell two data sets apart.
 
     .. math:: \rho = \frac{3}{4 L n} \ln\frac1\delta
 
