@@ -171,6 +171,14 @@ def is_path(path: str, place: str) -> bool:
     )
 
 
+def is_page(name: str, place: str) -> bool:
+    """Tell whether a page links to another one, or to a page that is made from an example."""
+    _, made, example = name.rpartition("auto_examples/")
+    if made:
+        return example == "index" or (ROOT / "examples" / f"{example}.py").exists()
+    return ((ROOT / place).parent / f"{name}.md").exists()
+
+
 BARE = re.compile(
     r"(?<![\w./\\{}-])(?:[a-z]{3,}(?:_[a-z]{2,})+(?![\w/.}])|[\w/]+/\w+\.(?:py|md)\b)"
 )
@@ -227,6 +235,9 @@ def complaints(text: Text) -> Iterator[str]:
                 yield f"no {name}"
             if name in {text.owner or text.module, f"{text.module}.{text.owner}"}:
                 yield f"{name} refers to itself"
+        elif role == "doc":
+            if not is_page(name, text.place):
+                yield f"no page {name}"
         elif not role and PATH.fullmatch(name):
             if not is_path(name, text.place):
                 yield f"no file {name}"
@@ -240,6 +251,9 @@ def complaints(text: Text) -> Iterator[str]:
     for option in re.findall(r"(?<![\w-])--[a-z-]+\w", text.text):
         if option.strip("-") not in known_options() | EXTERNAL:
             yield f"no option {option}"
+    for link in re.findall(r"\]\(([\w./-]+\.md)[#)]", text.text):
+        if not ((ROOT / text.place).parent / link).exists():
+            yield f"no page {link}"
     for twice in re.findall(r"(:\w+:`[^`]+`|``?[^`]+``?) (?:and|or) \1", text.text):
         yield f"{twice} twice"
 
@@ -262,6 +276,9 @@ def test_all_that_is_mentioned_exists() -> None:
         ("no option mechanism", "`BetaBinomial(mechanism='hellinge')`"),
         ("no file regression/nothing.py", "All of it is in ``regression/nothing.py``."),
         ("no file nothing.md", "`nothing.md`"),
+        ("no page nothing", "{doc}`the page <nothing>`"),
+        ("no page auto_examples/plot_nothing", "{doc}`auto_examples/plot_nothing`"),
+        ("no page nothing.md", "[more](nothing.md#here)"),
         ("no counts/nothing.py", "The layers of counts/nothing.py see it."),
         ("no some_lost_name", "# what some_lost_name has left"),
         ("no option --allotmentt", "with --allotmentt"),
