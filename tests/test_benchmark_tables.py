@@ -1,12 +1,15 @@
-"""The tables of the benchmarks: which of them chose defaults, and that their domains hold."""
+"""The tables and families of the benchmarks: which chose defaults, and what their measures see."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from benchmarks.accuracy import honesty
+from benchmarks.data import families, regression
 from benchmarks.data.simulated import LARGER_CLASS, rare_items
 from benchmarks.data.tables import CHOSEN_ON, REPORTED_ON, TABLES, table_split
 from dpbayes_sklearn import Categories
@@ -45,3 +48,35 @@ def test_rare_items_are_drawn_anew_for_every_split():
     first, second = (table_split("rare_items", seed).X for seed in (0, 1))
     assert len(first) == 4000
     assert not np.array_equal(first, second)
+
+
+def test_no_rule_was_chosen_on_a_fresh_family():
+    fresh = [name for name, one in families.FAMILIES.items() if one.group == "fresh"]
+    assert len(fresh) >= 10
+    assert not any(map(families.seen, fresh))
+    assert not {*families.FAMILIES} & {*regression.TABLES}
+
+
+@pytest.mark.parametrize(
+    ("width", "shift", "missed"),
+    [(1.0, 0.0, []), (0.4, 0.0, ["coverage", "intercept"]), (1.0, 5.0, ["coverage", "intercept"])],
+)
+def test_intervals_that_are_too_narrow_or_beside_the_truth_are_seen(width, shift, missed):
+    """Least squares stands in for a private release; its intervals are White's, times a factor."""
+    found = []
+    for seed in range(60):
+        data = families.FAMILIES["income"].make(3000, np.random.default_rng([seed, 9]))
+        exact = honesty.least_squares(data)
+        w, reach = exact.w + shift * exact.sd, width * honesty.WIDE * exact.sd
+        level, mean = (0.0, float(data.y.mean()), 0.02), np.nan
+        found.append(
+            honesty.Release(
+                w - reach, w + reach, w, exact.w, exact.sd, level, (0.5, 0.5), 0.95, mean, 1, True
+            )
+        )
+    key = {"family": "income", "n": 3000, "epsilon": 1.0}
+    row = pd.Series({**key, **honesty.cell("income", 3000, found)})
+    assert row.width == pytest.approx(width)
+    assert row.z_high == pytest.approx(1 / width, rel=0.3)
+    assert [text.split()[0] for text in honesty.failures(row)] == missed
+    assert not any("?" in text for text in honesty.failures(row))

@@ -41,6 +41,7 @@ EPSILONS = (0.1, 0.3, 1.0, 3.0)
 ROWS: dict[str, dict[str, object]] = {
     "laplace, noise_aware": {},
     "laplace, added or removed": {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")},
+    "gaussian, delta=1e-6": {"mechanism": "gaussian", "delta": 1e-6},
     "laplace, plug_in": {"inference": "plug_in"},
     "fourier, noise_aware": {"mechanism": "fourier"},
     "fourier, plug_in": {"mechanism": "fourier", "inference": "plug_in"},
