@@ -1,9 +1,11 @@
-"""Are the published numbers of a private linear regression true? Intervals, level, R², time.
+"""Are the published numbers of a private regression true? Intervals, level, R², time.
 
 Every release is of new records of a family (``benchmarks.data.families``) or of the same records of
 a public table, with new noise, and goes through ``fit``, ``coefficients()`` and ``predict``. The
 truth is least squares within the declared bounds: for a family that of so many records that its
-error is an eighth of that of the n records, for a table that of the very same records. Per cell:
+error is an eighth of that of the n records, for a table that of the very same records. Where the
+target has classes, the model is the logistic one, with linear effects and maximum likelihood in
+the place of least squares, and predictions are probabilities. Per cell:
 
 - coverage of the 95 % intervals, lowest slope among those that have an interval in a fifth of the
   releases or more; that of the intercept, and that of least squares with White's errors;
@@ -51,19 +53,20 @@ from scipy import stats
 
 from benchmarks.data.families import FAMILIES, Data, FloatArray, seen
 from benchmarks.data.regression import CHOSEN_ON, TABLES
-from dpbayes_sklearn import BayesianLinearRegression
+from dpbayes_sklearn import BayesianLinearRegression, BayesianLogisticRegression, Categories
 
 RECORDS = (3000, 20_000, 100_000)
 EPSILONS = (0.5, 1.0, 4.0)
 POPULATION = 64  # times n records are the truth of a family
 CHUNK = 100_000
 WIDE = 1.959964
+LOGISTIC = {"effects": "linear", "intervals": True}
 LEAST = 0.9  # coverage
 CELL = ["family", "n", "epsilon", "mechanism"]
 
 
-class LeastSquares(NamedTuple):
-    """Coefficients, White's standard errors and fitted values."""
+class Exact(NamedTuple):
+    """Coefficients without privacy, White's standard errors and fitted values."""
 
     w: FloatArray
     sd: FloatArray
@@ -79,14 +82,34 @@ def inverted(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
     return scale[:, None] * inverse * scale, np.where(unknown, np.nan, 0.0)
 
 
-def least_squares(data: Data) -> LeastSquares:
+def least_squares(data: Data) -> Exact:
     """Return least squares of these records."""
     x = data.rows()
     inverse, unknown = inverted(x.T @ x)
     w = inverse @ (x.T @ data.y)
     fitted = x @ w
     half = x * (data.y - fitted)[:, None] @ inverse
-    return LeastSquares(w + unknown, np.sqrt((half**2).sum(axis=0)) + unknown, fitted)
+    return Exact(w + unknown, np.sqrt((half**2).sum(axis=0)) + unknown, fitted)
+
+
+def maximum_likelihood(data: Data) -> Exact:
+    """Return the logistic regression of these records."""
+    x, w = data.rows(), 0.0
+    for _ in range(25):
+        p = 1 / (1 + np.exp(-x @ np.broadcast_to(w, x.shape[1])))
+        inverse, unknown = inverted((x * (p * (1 - p))[:, None]).T @ x)
+        step = inverse @ (x.T @ (data.y - p))
+        w = w + np.clip(step, -2, 2)
+        if np.abs(step).max() < 1e-9:
+            break
+    half = x * (data.y - p)[:, None] @ inverse
+    return Exact(np.asarray(w) + unknown, np.sqrt((half**2).sum(axis=0)) + unknown, p)
+
+
+def exact_of(data: Data) -> Exact:
+    """Return what the model is without privacy."""
+    logistic = isinstance(data.schema.target, Categories)
+    return maximum_likelihood(data) if logistic else least_squares(data)
 
 
 @cache
@@ -100,6 +123,9 @@ def truth(name: str, n: int) -> FloatArray:
     """Return the coefficients that intervals for n records should hold."""
     if name in TABLES:
         return least_squares(table(name)).w
+    known = FAMILIES[name].make(10, np.random.default_rng(0)).truth
+    if known is not None:
+        return known
     gram, products = 0.0, 0.0
     for k in range(math.ceil(POPULATION * n / CHUNK)):
         data = FAMILIES[name].make(CHUNK, np.random.default_rng([k, 1]))
@@ -129,15 +155,20 @@ def release(name: str, n: int, epsilon: float, how: dict[str, Any], seed: int) -
     """Fit records of a family, or a table, and read what is published."""
     rng = np.random.default_rng([seed, n])
     data = table(name) if name in TABLES else FAMILIES[name].make(n, rng)
-    exact, spread = least_squares(data), np.var(data.y)
+    exact, spread = exact_of(data), np.var(data.y)
+    how = {"schema": data.schema, "fit_intercept": data.intercept, "random_state": seed, **how}
+    logistic = isinstance(data.schema.target, Categories)
+    kind = BayesianLogisticRegression if logistic else BayesianLinearRegression
+    model: Any = kind(epsilon, **how, **(LOGISTIC if logistic else {}))
     start = time.perf_counter()
-    model = BayesianLinearRegression(
-        epsilon, schema=data.schema, fit_intercept=data.intercept, random_state=seed, **how
-    ).fit(data.X, data.y)
+    model.fit(data.X, data.y.astype(int) if logistic else data.y)
     seconds = time.perf_counter() - start
     stated = model.coefficients().to_frame()
-    predicted, reach = model.predict(data.X, return_std=True)
-    inside = np.abs(data.y - predicted) <= WIDE * reach
+    if logistic:
+        predicted, inside = model.predict_proba(data.X)[:, 1], np.nan
+    else:
+        predicted, reach = model.predict(data.X, return_std=True)
+        inside = float(np.mean(np.abs(data.y - predicted) <= WIDE * reach))
     error = float(np.mean(predicted) - np.mean(exact.fitted))
     r2 = [1 - float(np.mean((data.y - z) ** 2) / spread) for z in (predicted, exact.fitted)]
     return Release(
@@ -145,7 +176,7 @@ def release(name: str, n: int, epsilon: float, how: dict[str, Any], seed: int) -
         *(exact.w, exact.sd),
         (error, float(np.mean(data.y)), math.sqrt(spread / len(data.y))),
         (r2[0], r2[1]),
-        float(inside.mean()),
+        inside,
         float((stated["sampling_sd"] / exact.sd)[int(data.intercept) :].median()),
         seconds,
         data.intercept,
@@ -256,8 +287,8 @@ def line(row: Any) -> str:
         f"{row.level_in_standard_errors:.1f}",
         f"{row.r2:.3f} ({row.r2_lowest:.2f})",
         f"{row.least_squares_r2:.3f}",
-        f"{row.targets_inside:.2f}",
-        f"{row.sampling:.2g}",
+        f"{row.targets_inside:.2f}".replace("nan", "–"),
+        f"{row.sampling:.2g}".replace("nan", "–"),
         f"{row.seconds:.2g}",
         ", ".join(failures(row)),
     ]

@@ -1,12 +1,13 @@
-"""Families of simulated records for linear regression: what columns and targets look like.
+"""Families of simulated records for regressions: what columns and targets look like.
 
 Values outside the public bounds are moved to the nearest end before anything else, so that least
 squares of the records is least squares within the bounds.
 
-Four groups. ``older``: tame columns, wide bounds, levels, targets that are not normal. ``awkward``:
+Five groups. ``older``: tame columns, wide bounds, levels, targets that are not normal. ``awkward``:
 tables on which intervals were found to be wrong. ``fresh``: no rule and no constant of the library
-was chosen on them, and none may be. ``wide``: many columns. What is in ``CHOSEN_ON`` was looked at
-while rules were chosen.
+was chosen on them, and none may be. ``wide``: many columns. ``logistic``: classes for a logistic
+regression, of which the truth is known. What is in ``CHOSEN_ON`` was looked at while rules were
+chosen.
 """
 
 from __future__ import annotations
@@ -27,12 +28,16 @@ Bounds = tuple[float, float]
 
 
 class Data(NamedTuple):
-    """Features and target within public bounds, and whether the model has a constant."""
+    """Features and target within public bounds, and whether the model has a constant.
+
+    Where classes follow a logistic model, its coefficients are the truth.
+    """
 
     X: pd.DataFrame
     y: FloatArray
     schema: Schema
     intercept: bool = True
+    truth: FloatArray | None = None
 
     def rows(self) -> FloatArray:
         """Return what least squares is done with: a column for each row of ``coefficients()``."""
@@ -67,8 +72,10 @@ TAME, SKEWED, SKEWED_TARGET = 1.3, 2.0, 3.5
 CHOSEN_ON = (
     "hospital", "tight", "correlated", "rare_level", "long_tails", "three_columns", "log_normal",
     "growing", "square", "narrow", "six", "two_values", "proportional",
+    "plain_classes", "strong_effects", "correlated_classes", "income_classes", "rare_level_classes",
+    "twelve_level_classes",
 )  # fmt: skip
-"""The older families that rules were chosen on; all of the group ``awkward`` count besides."""
+"""Families that rules were chosen on; all of the group ``awkward`` count besides."""
 
 
 def seen(name: str) -> bool:
@@ -384,7 +391,7 @@ def triple(n: int, rng: Rng) -> Data:
 
 
 @family("awkward")
-def null(n: int, rng: Rng) -> Data:
+def no_effects(n: int, rng: Rng) -> Data:
     """Five columns without an effect."""
     return numbers(rng.normal(size=(n, 5)), [0] * 5, 5, rng.normal(size=n), (-6, 6))
 
@@ -552,3 +559,58 @@ def _factors(spread: Any) -> Make:
 _FREE = np.exp(np.random.default_rng(1).uniform(np.log(0.01), np.log(0.2), 22))
 FAMILIES["factors"] = Family(_factors(0.3), "wide", TAME)
 FAMILIES["factors_of_any_spread"] = Family(_factors(_FREE), "wide", TAME)
+
+
+# Classes ----------------------------------------------------------------------------------------
+
+
+def classes(columns: dict[str, Any], bounds: dict[str, Any], w: list[float], rng: Rng) -> Data:
+    """Return records of two classes: constant, slopes, log odds of levels from the second on."""
+    linear = table(columns, bounds, np.zeros(len(next(iter(columns.values())))), (0, 1))
+    log_odds = linear.rows() @ w
+    y = (rng.random(len(log_odds)) < 1 / (1 + np.exp(-log_odds))).astype(float)
+    schema = Schema(dict(linear.schema.columns), target=Categories([0, 1]))
+    return Data(linear.X, y, schema, truth=np.array(w, float))
+
+
+def _normal_columns(w: list[float], correlation: float = 0.0) -> Make:
+    """Return a family of equally correlated normal columns with this constant and these slopes."""
+
+    def make(n: int, rng: Rng) -> Data:
+        x = np.sqrt(1 - correlation) * rng.normal(size=(n, len(w) - 1))
+        x += np.sqrt(correlation) * rng.normal(size=(n, 1))
+        own = {f"x{i}": column for i, column in enumerate(x.T)}
+        return classes(own, dict.fromkeys(own, (-5, 5)), w, rng)
+
+    return make
+
+
+def _income_classes(n: int, rng: Rng) -> Data:
+    """Return a log-normal column beside an age."""
+    own = {"pay": np.exp(rng.normal(size=n)), "age": rng.normal(45, 12, n)}
+    return classes(own, {"pay": (0, 40), "age": (0, 110)}, [-2, 0.25, 0.02], rng)
+
+
+def _level_classes(shares: list[float], w: list[float]) -> Make:
+    """Return a family with a normal column and levels of these shares."""
+
+    def make(n: int, rng: Rng) -> Data:
+        own = {"x": rng.normal(size=n), "g": rng.choice(len(shares), n, p=shares)}
+        return classes(own, {"x": (-5, 5), "g": len(shares)}, w, rng)
+
+    return make
+
+
+for _name, _make in {
+    "plain_classes": _normal_columns([-1.0, -0.4, 0.9, 0.15]),
+    "eight_columns": _normal_columns([-1.0, -0.4, 0.9, 0.15, -1.2, 0.0, 0.6, -0.25, 0.5]),
+    "strong_effects": _normal_columns([0.5, 3.0, 2.0]),
+    "correlated_classes": _normal_columns([-1.0, -0.4, 0.9, 0.15], 0.9),
+    "rare_class": _normal_columns([-3.5, 0.5, -0.5]),
+    "income_classes": _income_classes,
+    "rare_level_classes": _level_classes([0.6, 0.39, 0.01], [-0.5, 0.8, 0.5, -0.7]),
+    "twelve_level_classes": _level_classes(
+        [1 / 12] * 12, [-0.5, 0.8, *np.round(np.sin(np.arange(1, 12)), 1)]
+    ),
+}.items():
+    FAMILIES[_name] = Family(_make, "logistic", TAME)
