@@ -164,40 +164,22 @@ class Step(Expense, Generic[S, K]):
 
     Examples
     --------
-    Two counts; the second is of records that exceed the first, and has the noise that is left.
+    How many numbers are above 0, then how many are above that:
 
     >>> from dpbayes_sklearn.noise import DiscreteLaplace
-    >>> half = Budget(Fraction(1, 2))
-    >>> law = DiscreteLaplace.of(Fraction(2), [1])
-    >>> first = Step(
-    ...     "records above 0",
-    ...     half,
-    ...     law,
-    ...     ask=lambda numbers, known: [np.array([(numbers > 0).sum()])],
-    ...     read=lambda known, noisy: (int(noisy[0][0]),),
+    >>> law, half = DiscreteLaplace.of(Fraction(2), [1]), Budget(Fraction(1, 2))
+    >>> above = Step(
+    ...     "numbers above a known one", half, law,
+    ...     ask=lambda numbers, known: [np.array([(numbers > known).sum()])],
+    ...     read=lambda known, answer: int(answer[0][0]),
     ... )
-    >>> second = Step(
-    ...     "records above the first count",
-    ...     half,
-    ...     law,
-    ...     ask=lambda numbers, known: [np.array([(numbers > known[0]).sum()])],
-    ...     read=lambda known, noisy: (*known, int(noisy[0][0])),
-    ... )
-    >>> print(f"{first.what}: {first.spends}; {first.expected}")
-    records above 0: epsilon = 0.5; DiscreteLaplace noise, standard deviation 2.8
-
-    A plan is the list of them, and spends what they spend together.
-
-    >>> from functools import cached_property
-    >>> class TwoCounts(StepPlan):
-    ...     @cached_property
-    ...     def steps(self):
-    ...         return first, second
-    >>> plan = TwoCounts(cost=composed([first.cost, second.cost]), mechanism="laplace")
-    >>> plan.cost.epsilon
-    Fraction(1, 1)
-    >>> plan.release(np.arange(-50, 50), Noise.of(0))
-    (..., ...)
+    >>> print(f"{above.what}: {above.spends}; {above.expected}")
+    numbers above a known one: epsilon = 0.5; DiscreteLaplace noise, standard deviation 2.8
+    >>> class Twice(StepPlan):
+    ...     start, steps = 0, (above, above)
+    >>> plan = Twice(cost=composed([half, half]), mechanism="laplace")
+    >>> plan.cost.epsilon, plan.release(np.arange(-50, 50), Noise.of(0))
+    (Fraction(1, 1), ...)
     """
 
     _: KW_ONLY
@@ -214,12 +196,13 @@ class Step(Expense, Generic[S, K]):
         answer = self.draw(self.ask(statistics, known), self.law_given(known), noise)
         return self.read(known, answer)
 
-    def of_part(self, part: Callable[[T], S], keep: Callable[[Any, Any], Any]) -> Step[T, Any]:
-        """Return the step of a release of larger statistics; ``keep`` joins what it tells."""
+    def of_part(self, part: Callable[[T], S]) -> Step[T, tuple[Any, ...]]:
+        """Return a first step as one of a release of larger statistics: it adds what it tells."""
+        nothing: Any = None
         return Step(
             *(self.what, self.cost, self.law, self.in_words),
-            ask=lambda whole, known: self.ask(part(whole), known),
-            read=lambda known, answer: keep(known, self.read(known, answer)),
+            ask=lambda whole, known: self.ask(part(whole), nothing),
+            read=lambda known, answer: (*known, self.read(nothing, answer)),
             draw=self.draw,
         )
 

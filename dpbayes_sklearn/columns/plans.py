@@ -42,7 +42,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from operator import add, attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,7 @@ from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
 from dpbayes_sklearn.release import OneStepPlan, Step, StepPlan
 
+_Options = tuple[list[Any], IntArray, int]  # Candidates, their scores, and how far these change.
 Found = tuple[tuple[str, ...], ...]
 """Some texts of every column, in alphabetical order."""
 
@@ -230,7 +231,7 @@ class FramePlan(StepPlan[NumbersAndTexts, tuple[Answers, Found]]):
             texts=TextPlan.of(n_texts, of_texts) if n_texts else None,
         )
 
-    start = ((), ())
+    start = ()
 
     @cached_property
     def steps(self) -> tuple[Step[NumbersAndTexts, Any], ...]:
@@ -238,17 +239,13 @@ class FramePlan(StepPlan[NumbersAndTexts, tuple[Answers, Found]]):
         numbers = self.numbers.steps if self.numbers else ()
         texts = self.texts.steps if self.texts else ()
         return (
-            *(step.of_part(attrgetter("numbers"), _with_answers) for step in numbers),
-            *(step.of_part(attrgetter("texts"), _with_texts) for step in texts),
+            *(step.of_part(attrgetter("numbers")) for step in numbers),
+            *(step.of_part(attrgetter("texts")) for step in texts),
         )
 
-
-def _with_answers(found: tuple[Answers, Found], answers: Answers) -> tuple[Answers, Found]:
-    return answers, found[1]
-
-
-def _with_texts(found: tuple[Answers, Found], texts: Found) -> tuple[Answers, Found]:
-    return found[0], texts
+    def posterior(self, known: tuple[Any, ...]) -> tuple[Answers, Found]:
+        """Return the answers about numbers, and the texts."""
+        return known[0] if self.numbers else (), known[-1] if self.texts else ()
 
 
 def shares(n_numbers: int, n_texts: int, budget: Budget) -> tuple[Budget, Budget]:
@@ -289,7 +286,7 @@ class ChoicePlan(StepPlan[Scored, tuple[Hashable, ...]]):
         return tuple(steps)
 
     def _options(self, statistics: Scored, chosen: tuple[Hashable, ...]) -> _Options:
-        return _Options(*statistics.options(chosen), statistics.sensitivity(self.cost.unit))
+        return *statistics.options(chosen), statistics.sensitivity(self.cost.unit)
 
     def _choose(self, options: _Options, epsilon: Exact, noise: Noise) -> tuple[Hashable, ...]:
         """Return one of the candidates, if there are any."""
@@ -304,14 +301,6 @@ class ChoicePlan(StepPlan[Scored, tuple[Hashable, ...]]):
             return choice_weights(scores, sensitivity, below)
 
         return (candidates[noise.choose_by(scores, weights, sensitivity, sensitivity)],)
-
-
-class _Options(NamedTuple):
-    """Sensitive: what can be chosen, the scores, and by how much neighbours change them."""
-
-    candidates: list[Hashable]
-    scores: IntArray
-    sensitivity: int
 
 
 def choice_weights(scores: IntArray, sensitivity: int, epsilon: float) -> npt.NDArray[np.uint64]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial, singledispatch
 from math import prod
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Any
 
 import numpy as np
@@ -305,28 +305,29 @@ class LearnsTemperature(StepPlan[LabelledCounts, NetworkPosterior]):
     tables: TablesPlan
     # Epsilon of the second step; 0 if there are too few records to learn a temperature.
     share: Exact
+    start = ()
 
     @cached_property
     def steps(self) -> tuple[Step[LabelledCounts, Any], ...]:
         """The tables and the temperature."""
-        part = attrgetter("counts")
-        tables = tuple(step.of_part(part, lambda _, told: told) for step in self.tables.steps)
+        tables = tuple(step.of_part(attrgetter("counts")) for step in self.tables.steps)
         if not self.share:
             return tables
         own = Budget(self.share, unit=self.cost.unit)
         about = f"temperature, one of {len(TEMPERINGS)}", own, self.share, "permute-and-flip"
-        return (*tables, Step(*about, ask=self._losses, draw=self._choose, read=self._tempered))
+        return (*tables, Step(*about, ask=self._losses, draw=self._choose, read=add))
 
-    def _losses(
-        self, statistics: LabelledCounts, posterior: NetworkPosterior
-    ) -> Callable[..., LossSums]:
+    def _losses(self, statistics: LabelledCounts, known: tuple[Any]) -> Callable[..., LossSums]:
         """Return what asks records, or a sample of them, for their losses."""
-        return partial(statistics.records.loss_sums, posterior)
+        return partial(statistics.records.loss_sums, *known)
 
-    def _choose(self, loss_sums: Callable[..., LossSums], share: Exact, noise: Noise) -> int:
-        """Choose one of the candidate temperatures."""
+    def _choose(
+        self, loss_sums: Callable[..., LossSums], share: Exact, noise: Noise
+    ) -> tuple[Tempering]:
+        """Choose one of the candidates."""
+        candidates = [*TEMPERINGS]
         if self.cost.infinite:  # no privacy is asked for
-            return int(np.argmin(loss_sums().sums))
+            return (candidates[int(np.argmin(loss_sums().sums))],)
         n, unit = self.tables.facts.n, self.cost.unit
         losses = loss_sums(drawn_sample(n, stride(n, float(share)), unit, noise))
         if unit.size_is_secret:
@@ -337,16 +338,13 @@ class LearnsTemperature(StepPlan[LabelledCounts, NetworkPosterior]):
 
         most = losses.sensitivity(unit)
         others = 0 if unit.size_is_secret else most  # who comes or goes moves all in one way
-        return noise.choose_by(-losses.sums, weights, most, others)
+        return (candidates[noise.choose_by(-losses.sums, weights, most, others)],)
 
-    def _tempered(self, posterior: NetworkPosterior, chosen: int) -> TemperedPosterior:
-        return TemperedPosterior(posterior, [*TEMPERINGS][chosen], self.tables.facts.n)
-
-    def posterior(self, known: NetworkPosterior) -> NetworkPosterior:
+    def posterior(self, known: tuple[Any, ...]) -> TemperedPosterior:
         """Return the posterior, at a public temperature if none was learned."""
-        if self.share:
-            return known
-        return TemperedPosterior(known, default_tempering(known), self.tables.facts.n)
+        tables, *chosen = known
+        tempering = chosen[0] if chosen else default_tempering(tables)
+        return TemperedPosterior(tables, tempering, self.tables.facts.n)
 
 
 def default_tempering(posterior: NetworkPosterior) -> Tempering:
