@@ -499,8 +499,8 @@ class FitPlan:
     @property
     def law(self) -> NoiseLaw | None:
         """The distribution of the noise of the model, if it is one of numbers that are added."""
-        plan = self.parts[-1]
-        return getattr(getattr(plan, "tables", plan), "law", None)
+        laws = (step.law for step in self.parts[-1].steps)
+        return next((law for law in laws if isinstance(law, NoiseLaw)), None)
 
     @property
     def guarantee(self) -> PrivacyGuarantee:

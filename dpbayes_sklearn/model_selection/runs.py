@@ -61,7 +61,7 @@ from dpbayes_sklearn.noise.finite import Stopping
 from dpbayes_sklearn.noise.law import representable_scale
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
-from dpbayes_sklearn.release import NOTHING_KNOWN, Expense, Plan, size_share
+from dpbayes_sklearn.release import NOTHING_KNOWN, OneStepPlan, size_share
 from dpbayes_sklearn.schema.values import Kind
 
 POINTS = 2**10
@@ -384,9 +384,10 @@ class Selection(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SearchPlan(Plan[HeldOutSplit, Winner]):
+class SearchPlan(OneStepPlan[HeldOutSplit, Winner]):
     """The best of a random number of runs; what it costs does not depend on the candidates."""
 
+    law: Stopping
     runs: Selection
     models: Sequence[AnySupervised]
 
@@ -398,12 +399,13 @@ class SearchPlan(Plan[HeldOutSplit, Winner]):
             raise ValueError(
                 f"A search of {mean} runs on average is too long: set a smaller runs_per_candidate."
             )
-        return cls(cost=budget, mechanism=runs.name(), runs=runs, models=models)
+        law = runs.law_of_runs(len(models))
+        return cls(cost=budget, mechanism=runs.name(), law=law, runs=runs, models=models)
 
-    def release(self, statistics: HeldOutSplit, noise: Noise) -> Winner:
+    def draw(self, exact: HeldOutSplit, law: Stopping, noise: Noise) -> Winner:
         """Return the best of all runs of the candidates on the people of a split."""
-        test, ready, rho = statistics.test, statistics.prepared, statistics.rho
-        n_runs = noise.runs(self.runs.law_of_runs(len(self.models)))
+        test, ready, rho = exact.test, exact.prepared, exact.rho
+        n_runs = noise.runs(law)
         picked = noise.below(len(self.models), n_runs).tolist()
         seeds = [noise.seed() if self.runs.seeded else None for _ in picked]
         calls = (
@@ -412,7 +414,7 @@ class SearchPlan(Plan[HeldOutSplit, Winner]):
         )
         with silence():
             best = self.runs._best(calls)
-        held_out = len(test[1]) if statistics.n_test is None else statistics.n_test(best.model)
+        held_out = len(test[1]) if exact.n_test is None else exact.n_test(best.model)
         whole = sensitivity(best.model) // best.model._unit.max_records
         return Winner(best.score / (whole * max(held_out, 1)), best.candidate, best.model)
 
@@ -422,7 +424,7 @@ class SearchPlan(Plan[HeldOutSplit, Winner]):
         return PrivacyGuarantee.of(self.cost, own.mechanism, own.conditions)
 
     @property
-    def steps(self) -> tuple[Expense, ...]:
+    def what(self) -> str:
         """The best run."""
         runs = self.runs.runs_per_candidate * len(self.models)
-        return (Expense(f"best of about {runs} runs of {len(self.models)} candidates", self.cost),)
+        return f"best of about {runs} runs of {len(self.models)} candidates"
