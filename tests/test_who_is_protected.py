@@ -1,5 +1,7 @@
 """Persons and secret numbers of records, through the estimators."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -328,8 +330,10 @@ def test_a_secret_split_is_drawn_from_the_source_of_the_noise(whom):
     with made_by(lambda _: Noise(source)):
         split, _ = search._protected(records, groups)
     assert (len(split.test[1]) == 0) == (groups is None)
-    persons = [] if groups is None else [8 * (len(np.unique(groups)) + 1)]  # and nobody's
-    assert drawn == [8 * len(y), *persons]
+    persons = 0 if groups is None else len(np.unique(groups))
+    # those held out of a public number; else all, and nobody's
+    asked = persons + 1 if unit_of(whom).size_is_secret else math.ceil(0.35 * persons)
+    assert drawn == [8 * len(y), *([8 * asked] if persons else [])]
 
 
 def test_a_rehearsal_does_not_release_the_number_of_records(monkeypatch):

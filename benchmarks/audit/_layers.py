@@ -23,6 +23,7 @@ from benchmarks.audit._searches import searches
 from benchmarks.audit._units import replays_of_preparation, replays_of_units, weighted_worlds
 from benchmarks.audit._worlds import common_texts, enumeration, gaussian_noise, gaussian_units, sums
 from benchmarks.audit.adversaries import adversaries
+from benchmarks.audit.charged import charged
 from benchmarks.audit.charges import charges
 from benchmarks.audit.evaluations import evaluations
 from benchmarks.audit.groups import groups_of_persons
@@ -103,5 +104,6 @@ LAYERS: dict[str, Callable[[], list[Case]]] = {
     "values": partial(cases_of, values),
     "intervals": intervals,
     "plans": plans,
+    "after the charge": charged,
 }
 """By name. (`source_code` cannot see a fault that is planted at run time.)"""

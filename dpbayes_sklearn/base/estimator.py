@@ -442,7 +442,7 @@ class PrivateEstimator(SpendingEstimator, Generic[DataT, PublicT, PriorT, Statis
         asked = self._promised(self._budget())  # with the share of a secret number of records
         warn_if_weak(cost._replace(epsilon=asked.epsilon))
         if not given.facts.guessed:
-            warn_of_delta(cost, given.facts.n)
+            warn_of_delta(cost, given.facts.n, charged=bool(given.facts.laws))
         self._advise(plan, given.public, given.facts)
         conditions = given.conditions
         if self.random_state is not None:

@@ -79,14 +79,22 @@ SEED_GIVERS = {
 """Modules of scikit-learn that set ``random_state`` of what they fit."""
 
 
-def warn_of_delta(cost: Budget, n: int) -> None:
-    """Warn of a delta so large that publishing one random record of n would satisfy it."""
-    if cost.delta and cost.delta * n >= 1:
-        warn_caller(
-            f"delta={at_least(cost.delta)} is not below 1/n for n={n} records: such a "
-            "guarantee would permit publishing a whole record. Set delta far below 1/n.",
-            PrivacyLeakWarning,
-        )
+def warn_of_delta(cost: Budget, n: int, charged: bool = False) -> None:
+    """Warn of a delta so large that publishing one random record of n would satisfy it.
+
+    A number of records that was released for this was charged: then it is a remark, because a
+    warning may be made an error.
+    """
+    if not (cost.delta and cost.delta * n >= 1):
+        return
+    text = (
+        f"delta={at_least(cost.delta)} is not below 1/n for n={n} records: such a guarantee would "
+        "permit publishing a whole record. Set delta far below 1/n."
+    )
+    if charged:
+        remark(text)
+    else:
+        warn_caller(text, PrivacyLeakWarning)
 
 
 def warn_of_seeds(ledger: BudgetAccountant | None) -> None:

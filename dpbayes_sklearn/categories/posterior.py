@@ -346,10 +346,12 @@ def onto_simplex(counts: IntArray, n: int) -> FloatArray:
 
     >>> onto_simplex(np.array([-1, 4, 5]), 8).tolist()
     [0.0, 3.5, 4.5]
+    >>> onto_simplex(np.array([0, 0]), 0).tolist()
+    [0.0, 0.0]
     """
     descending = -np.sort(-counts)
     excess = (np.cumsum(descending) - n) / np.arange(1, len(counts) + 1)
-    constant = excess[np.flatnonzero(descending > excess)[-1]]
+    constant = excess[np.flatnonzero(descending >= excess)[-1]]
     return np.asarray(np.maximum(counts - constant, 0.0))
 
 

@@ -159,6 +159,18 @@ _FORMS: tuple[tuple[type | tuple[type, ...], Form], ...] = (
 """How labels of each type are read; the first type that fits counts."""
 
 
+def fewest_left(person: Positions, held_out: int) -> int:
+    """Return how many records are left if the persons with the most records are held out.
+
+    Where persons are replaced by others who have as many records, that is the same for neighbours,
+    as are the numbers of records that persons have; how many are left by chance is not.
+
+    >>> fewest_left(np.array([0, 1, 1, 1, 2, 2]), 1)
+    3
+    """
+    return int(np.sort(np.bincount(person))[: -held_out or None].sum())
+
+
 _PLAIN = "biufUSmM"  # Values of types of these kinds are compared exactly by numpy.
 
 

@@ -393,7 +393,7 @@ def _exact(prior: LogisticPrior, records: CodedRecords) -> LogisticPosterior:
     blocks, n = prior.blocks, records.records.n
     ends = np.cumsum([domain.n_values for domain in blocks.histograms])[:-1]
     counts = np.split(records.histograms(), ends) if blocks.numbers else []
-    look = seen(blocks, counts, n, [0.0] * len(blocks.numbers))
+    look = seen(blocks, counts, max(n, 1), [0.0] * len(blocks.numbers))
     mapped, basis = records.mapped(look.nodes), blocks.basis
     ridge = np.full(blocks.parameters, 1.0 if prior.precision is None else prior.precision)
     mode = exact_mode(mapped, blocks, ridge)

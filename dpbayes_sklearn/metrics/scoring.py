@@ -21,7 +21,13 @@ from dpbayes_sklearn.base.estimator import SEEDED
 from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.data.arrow import named_columns
-from dpbayes_sklearn.data.persons import codes_of, coins_of, read_groups, records_that_count
+from dpbayes_sklearn.data.persons import (
+    codes_of,
+    coins_of,
+    fewest_left,
+    read_groups,
+    records_that_count,
+)
 from dpbayes_sklearn.data.reading import check_kinds, in_memory, read_table, read_target
 from dpbayes_sklearn.data.records import LocalRecords, Table, column_kind, quiet_numpy
 from dpbayes_sklearn.metrics.intervals import CrossValidation, Evaluation
@@ -151,7 +157,7 @@ def private_score(
         promises = (*promises, *_seeded(random_state, planned.cost, ledger))
         _charge(ledger, planned.cost, f"private_score, {', '.join(asked.metrics)}")
         release = carry_out(planned, records, Noise.of(random_state, _SCORES_STREAM))
-    return asked.evaluation(release.posterior, release.guarantee.under(*promises))
+        return asked.evaluation(release.posterior, release.guarantee.under(*promises))
 
 
 def private_cross_validate(
@@ -278,33 +284,27 @@ def private_cross_validate(
         tasks = [_task(model.schema_.target, *bounds, model) for model in models]
         task = max(tasks, key=lambda one: getattr(one, "largest_error", 0.0))
         released = carry_out(replace(planned, task=task), records, noise).posterior
-    guarantee = PrivacyGuarantee.of(cost, models[0].guarantee_.mechanism, conditions)
-    found = asked.evaluation(released, guarantee.under(*promises))
+        guarantee = PrivacyGuarantee.of(cost, models[0].guarantee_.mechanism, conditions)
+        found = asked.evaluation(released, guarantee.under(*promises))
     return CrossValidation(**vars(found), models=tuple(models))
 
 
 def _folds(n: int, labels: AnyArray | None, unit: PrivacyUnit, cv: int, noise: Noise) -> Positions:
-    """Return the fold of every record: by a coin each if n is secret, else in equal numbers.
-
-    Where persons are replaced by others who have as many records, the numbers of records that
-    persons have are the same in neighbours. So is what they decide: whether the largest possible
-    fold leaves enough records for a fit. How many it leaves by chance is not looked at.
-    """
+    """Return the fold of every record: by a coin each if n is secret, else in equal numbers."""
     if unit.size_is_secret:
         coins = noise.coins(n) if labels is None else coins_of(labels, noise)
         return np.floor(cv * coins).astype(np.intp)
     person = np.arange(n) if labels is None else codes_of(labels)
-    sizes = np.bincount(person)
-    if len(sizes) < cv:
+    persons = int(person.max(initial=-1)) + 1
+    if persons < cv:
         raise ValueError(f"There are fewer {unit.name}s than folds. Got cv={cv}.")
-    largest = np.sort(sizes)[-math.ceil(len(sizes) / cv) :]
-    if n - largest.sum() < unit.max_records:
+    if fewest_left(person, math.ceil(persons / cv)) < unit.max_records:
         raise ValueError(
             f"max_records={unit.max_records} of the privacy_unit may be more than the records of "
             f"{cv - 1} of {cv} folds. Set a smaller max_records. Nothing was spent."
         )
-    dealt = np.empty(len(sizes), np.intp)
-    dealt[noise.order(len(sizes))] = np.arange(len(sizes)) % cv
+    dealt = np.empty(persons, np.intp)
+    dealt[noise.order(persons)] = np.arange(persons) % cv
     return dealt[person]
 
 

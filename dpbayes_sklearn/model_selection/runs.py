@@ -50,7 +50,7 @@ from dpbayes_sklearn._presenting import silence
 from dpbayes_sklearn._typing import AnyArray, IntArray, Positions
 from dpbayes_sklearn.base.estimator import AnyInput
 from dpbayes_sklearn.base.supervised import AnySupervised, SupervisedEstimator
-from dpbayes_sklearn.data.persons import coins_of, counted_records
+from dpbayes_sklearn.data.persons import codes_of, coins_of, counted_records, fewest_left
 from dpbayes_sklearn.data.reading import read_table
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.mechanisms import Mechanism
@@ -289,21 +289,28 @@ def held_out(
 ) -> tuple[Positions, Positions]:
     """Return the positions of the records to fit to, and of those to score on.
 
-    Of a public number of records a public number is held out, all choices alike. Otherwise every
-    record, or every person, has a coin of its own, so that nobody changes another's side. So no
-    position is special: neighbours may list their records in any order.
+    Of a public number of records, or persons, a public number is held out, all choices alike.
+    Otherwise every record, or every person, has a coin of its own, so that nobody changes another's
+    side. So no position is special: neighbours may list their records in any order.
     """
-    everybody = np.arange(n)
-    if not (unit.name == "person" or unit.size_is_secret):
-        test = noise.positions(n, ceil(test_size * n))
-        return np.delete(everybody, test), test
-    if labels is None:
-        place, coins = everybody, noise.coins(n)
-    else:
+    place = np.arange(n)
+    if labels is not None:
         place = counted_records(labels, unit.max_records, noise)
-        coins = coins_of(labels, noise)
-    tails = coins[place] < test_size
-    return place[~tails], place[tails]
+    if unit.size_is_secret:
+        coins = noise.coins(n) if labels is None else coins_of(labels, noise)
+        tails = coins[place] < test_size
+        return place[~tails], place[tails]
+    person = place if labels is None else codes_of(labels[place])
+    persons = int(person.max(initial=-1)) + 1
+    held = ceil(test_size * persons)
+    if fewest_left(person, held) < unit.max_records:
+        raise ValueError(
+            f"There are too few {unit.name}s to hold some out. Got n_samples={n}. "
+            "Nothing was spent."
+        )
+    tails = np.zeros(persons, np.bool_)
+    tails[noise.positions(persons, held)] = True
+    return place[~tails[person]], place[tails[person]]
 
 
 MOST_RUNS = 10**6

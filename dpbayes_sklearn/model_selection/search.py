@@ -304,14 +304,9 @@ class PrivateSearchCV(
             raise ValueError("A search holds out persons: give groups, whose record each is.")
         labels = None if groups is None else read_groups(groups, len(target))
         train, test = held_out(len(target), labels, unit, self.test_size, noise)
-        if not (unit.size_is_secret or (len(train) and len(test))):
-            raise ValueError(
-                "There are too few records, or persons, to hold some out. "
-                f"Got n_samples={len(target)}."
-            )
         parts = [(_safe_indexing(X, rows), target[rows]) for rows in (train, test)]
         whose = None if labels is None else labels[train]
-        n_test = self._n_test if unit.size_is_secret else None
+        n_test = self._n_test if unit.size_is_secret and not self._budget().infinite else None
         return records._replace(train=(*parts[0], whose), test=parts[1], n_test=n_test), ()
 
     def _n_test(self, model: Any) -> float:

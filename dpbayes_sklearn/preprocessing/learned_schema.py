@@ -14,7 +14,7 @@ from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
 from dpbayes_sklearn.base.spending import DELTA
 from dpbayes_sklearn.columns.plans import Found, FramePlan, NumbersAndTexts, TextCounts
 from dpbayes_sklearn.columns.quantiles import Answers, QuantileQuestions, SortedColumns
-from dpbayes_sklearn.data.arrow import framed
+from dpbayes_sklearn.data.arrow import named_columns
 from dpbayes_sklearn.data.dask import PartitionedTable
 from dpbayes_sklearn.data.persons import PROTECTION
 from dpbayes_sklearn.data.reading import read_records
@@ -217,7 +217,8 @@ def learn_schema(
         Who is protected: one record, all records of a person, or whether they are there at all.
         See :class:`PrivacyUnit`.
     groups : array-like of shape (n_samples,), optional
-        If a person is the privacy unit: whose record it is.
+        If a person is the privacy unit: whose record it is, also as the name of a column of
+        ``frame``, which is then no column of the schema.
     accountant : BudgetAccountant, optional
         The ledger that is charged; one that is open in a ``with`` block if left out.
     random_state : int, RandomState or None, default=None
@@ -248,7 +249,7 @@ def learn_schema(
     (4, 0.5)
     """
     declared = {str(name): domain for name, domain in (columns or {}).items()}
-    frame = framed(frame)
+    frame, _, (groups,) = named_columns(frame, None, None, groups)
     if not is_frame(frame):
         raise TypeError("Schema.learn takes a data frame, whose columns have names and types.")
     table = PartitionedTable(frame) if is_partitioned(frame) else Table(frame)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 
@@ -75,6 +76,18 @@ FAULTS.rows(METRICS, {
         at(LAW,
            lambda real, cls, number, unit, epsilon, rho: real(cls, number, unit, 2 * epsilon, rho),
            "attack, a record"),
+})  # fmt: skip
+FAULTS.rows("after the charge", {
+    "Persons are dealt to folds by coins, so that a fold may be too small for a fit":
+        at("metrics.scoring._folds", lambda real, n, labels, unit, cv, noise: real(
+               n, labels, replace(unit, neighbours="add_remove", name="record"), cv, noise
+           ), "private_cross_validate of classes"),
+    "Metrics are computed in the state of numpy that the caller left":
+        at("metrics.scoring.quiet_numpy", nullcontext, "private_score of numbers"),
+    "Errors are squared in units of the target":
+        at("metrics.statistics.Regression.losses", lambda real, self, records, name: (
+               real(self, records, name) * ((self.high - self.low) ** 2 > 0)
+           ), "private_score of numbers"),
 })  # fmt: skip
 FAULTS.rows(SUMS, {
     "All records of a person change a sum as one does":

@@ -19,6 +19,7 @@ from dpbayes_sklearn.schema.values import as_cells, kind_of
 FAULTS = Faults("reading")
 REPLAY, CONTAINERS = "replay of estimators", "replay of containers"
 GROUPS, CONSOLE, DECLARED = "containers of groups", "command line", "declarations"
+CHARGED = "after the charge"
 CLASSIFIER, LEAK = "base.classifier.DiscreteClassifier", "base.estimator.PrivateEstimator._leak"
 
 
@@ -38,6 +39,20 @@ def _seen_range(_, columns, j):
     return Interval(values.min(initial=0.0), values.max(initial=1.0))
 
 
+FAULTS.rows(CHARGED, {
+    "Columns of Arrow are indexed by positions, as arrays are":
+        at("data.records._some", lambda _, column, rows: records._by_position(column)[rows],
+           "BayesianLinearRegression"),
+    "Many records of Arrow are indexed by positions, as arrays are":
+        at("data.records._some", lambda _, column, rows: records._by_position(column)[rows],
+           "many records"),
+    "A warning of delta is raised after a secret number of records was charged":
+        at("base.estimator.warn_of_delta", lambda real, cost, n, charged: real(cost, n),
+           "BayesianLinearRegression"),
+    "The counts of no records have no nearest point":
+        at("categories.posterior.onto_simplex", lambda real, counts, n: real(counts, n) / (n > 0),
+           "BetaBinomial"),
+})  # fmt: skip
 FAULTS.rows(CONTAINERS, {
     "A missing label makes all labels floats, which recodes other people":
         at("data.reading.read_target", _as_numpy_likes),

@@ -104,7 +104,9 @@ FAULTS.rows(REPLAY, {
         at("counts.predict.exact_in_sums", lambda _, terms, starts, constants: (terms, constants),
            "evidence by position"),
     "A search holds out records, and not persons":
-        at(COINS, lambda real, labels, noise: real(np.arange(len(labels)), noise), "split persons"),
+        at("model_selection.runs.codes_of", lambda _, labels: np.arange(len(labels)),
+           "split persons")
+        .also(COINS, lambda real, labels, noise: real(np.arange(len(labels)), noise)),
 })  # fmt: skip
 FAULTS.rows("parts", {
     "What is left after the number of records is the whole budget":
