@@ -14,6 +14,9 @@ from scipy.special import expit, ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
+from dpbayes_sklearn.convex.coefficients import named_contrasts
+from dpbayes_sklearn.convex.posterior import GaussianPosterior
+from dpbayes_sklearn.convex.records import LinearRecords
 from dpbayes_sklearn.counts.plans import CountPlan, TablesPlan
 from dpbayes_sklearn.counts.posterior import ancestral_sample
 from dpbayes_sklearn.counts.tables import CountTables, Tables
@@ -25,9 +28,8 @@ from dpbayes_sklearn.logistic.record_sums import LabelledRecords
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.regression.coefficients import named_contrasts
-from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.posterior import GaussianPosterior
+from dpbayes_sklearn.regression.inference import update
+from dpbayes_sklearn.regression.moments import exact_moments
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 
@@ -282,19 +284,19 @@ class LinearSimulation(_GuessedColumns):
         table = self._features()
         private, exact = self._both(table)
         x = np.concatenate([chunk.copy() for _, chunk in self.design.chunks(table)])
-        moved = x @ (private.slopes.mean - exact.slopes.mean)[1:]
-        return float(moved.std() / max((x @ exact.slopes.mean[1:]).std(), 1e-300))
+        moved = x @ (private.believed[0] - exact.mean())[1:]
+        return float(moved.std() / max((x @ exact.mean()[1:]).std(), 1e-300))
 
     def _both(self, table: Table) -> tuple[GaussianPosterior, GaussianPosterior]:
         records = LocalRecords([(table, self._target(table))])
-        statistics = Moments(self.design, self.scale, records)
+        statistics = LinearRecords(self.design, self.scale, records)
         plan = self.estimator._plan(self.prior, Facts(self.n), self.budget)
         private = plan.release(statistics, self.noise)
-        return private, self.prior.update(statistics.without_noise())
+        return private, update(self.prior, exact_moments(statistics))
 
     def _differences(self) -> FloatArray:
         private, exact = self._both(self._features())
-        gaps = np.abs(self._contrasts @ (private.slopes.mean - exact.slopes.mean))
+        gaps = np.abs(self._contrasts @ (private.believed[0] - exact.mean()))
         self._deviations.append(gaps * self.scale.half)
         differences: FloatArray = np.abs(private.mean() - exact.mean())[1:]
         return differences

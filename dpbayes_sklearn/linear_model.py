@@ -29,24 +29,15 @@ from dpbayes_sklearn.base.published import (
 from dpbayes_sklearn.base.remarks import ScoreMixin
 from dpbayes_sklearn.base.spending import DELTA, once
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator
-from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
-from dpbayes_sklearn.data.reading import domain_from_data
-from dpbayes_sklearn.data.records import LocalRecords, Records, Table
-from dpbayes_sklearn.logistic_regression import BayesianLogisticRegression
-from dpbayes_sklearn.mechanisms import Mechanism
-from dpbayes_sklearn.privacy import Budget, BudgetAccountant
-from dpbayes_sklearn.privacy.budget import PrivacyUnit
-from dpbayes_sklearn.regression import plans as moment_plans
-from dpbayes_sklearn.regression.coefficients import (
+from dpbayes_sklearn.convex.coefficients import (
     CoefficientTable,
     RegressionSummary,
     coefficient_table,
     joint_covariance,
 )
-from dpbayes_sklearn.regression.design import Design, Scale, Windows
-from dpbayes_sklearn.regression.mode import CoefficientDraws
-from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.posterior import (
+from dpbayes_sklearn.convex.design import Design, Scale, Windows
+from dpbayes_sklearn.convex.linear import least_records
+from dpbayes_sklearn.convex.posterior import (
     GaussianPosterior,
     GaussianPrior,
     LinearModel,
@@ -54,6 +45,15 @@ from dpbayes_sklearn.regression.posterior import (
     means_and_deviations,
     means_by_row,
 )
+from dpbayes_sklearn.convex.records import LinearRecords
+from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
+from dpbayes_sklearn.data.reading import domain_from_data
+from dpbayes_sklearn.data.records import LocalRecords, Records, Table
+from dpbayes_sklearn.logistic_regression import BayesianLogisticRegression
+from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
+from dpbayes_sklearn.regression import plans as linear_plans
 from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
 from dpbayes_sklearn.schema.declared import intervals_from_bounds
@@ -67,7 +67,7 @@ class BayesianLinearRegression(
     EffectImportances,
     ScoreMixin,
     RegressorMixin,
-    ShardedEstimator[GaussianPrior, Moments, GaussianPosterior],
+    ShardedEstimator[GaussianPrior, LinearRecords, GaussianPosterior],
 ):
     r"""Bayesian linear regression released under differential privacy.
 
@@ -177,7 +177,7 @@ class BayesianLinearRegression(
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
         **DELTA,
-        "mechanism": [StrOptions(moment_plans.mechanism_names()), Mechanism],
+        "mechanism": [StrOptions(linear_plans.mechanism_names()), Mechanism],
         "inference": [StrOptions({"plug_in", "noise_aware"})],
         # so that squares and reciprocals of these stay within what a float can hold
         "prior_precision": [Range(Real, 1e-100, 1e100, closed="both")],
@@ -196,7 +196,7 @@ class BayesianLinearRegression(
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        mechanism: str | Mechanism = "laplace",
+        mechanism: str | Mechanism = "auto",
         inference: str = "noise_aware",
         prior_precision: float = 1.0,
         noise_variance: float | None = None,
@@ -226,16 +226,18 @@ class BayesianLinearRegression(
         self.accountant = accountant
         self.random_state = random_state
 
-    def _statistics(self, public: Schema, prior: GaussianPrior, records: Records) -> Moments:
+    def _statistics(self, public: Schema, prior: GaussianPrior, records: Records) -> LinearRecords:
         if isinstance(records, LocalRecords):  # which are asked several times
             records = records.read_once([*public.columns.values()])
-        return Moments(prior.design, self._scale_of(public), records)
+        return LinearRecords(prior.design, self._scale_of(public), records)
 
     def _structure(self, public: Schema) -> tuple[Design, Scale]:
         return self._prior(public).design, self._scale_of(public)
 
-    def _plan(self, prior: GaussianPrior, facts: Facts, budget: Budget) -> moment_plans.MomentsPlan:
-        return moment_plans.plan(self._mechanism, prior, facts, budget)
+    def _plan(
+        self, prior: GaussianPrior, facts: Facts, budget: Budget
+    ) -> linear_plans.LinearRelease:
+        return linear_plans.plan(self._mechanism, prior, facts, budget)
 
     def _prior(self, public: Schema) -> GaussianPrior:
         """Return the belief about the coefficients before any data."""
@@ -414,7 +416,7 @@ class BayesianLinearRegression(
         x = self._own_windows(own).clip(x.copy()) - self._reference[own]
         _, slopes = self._in_units_of_target()
         value = x @ slopes[own]
-        covariance = self.posterior_.covariance[1:, 1:][np.ix_(own, own)]
+        covariance = self.posterior_.believed[1][1:, 1:][np.ix_(own, own)]
         variance = np.maximum(np.einsum("ij,jk,ik->i", x, covariance, x), 0.0)
         spread = np.sqrt(variance) * self._scale.half
         reach = norm.ppf((1 + level) / 2) * (np.nan if self._why_no_intervals() else spread)
@@ -466,15 +468,10 @@ class BayesianLinearRegression(
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1. Got {level!r} instead.")
         posterior, scale = self.posterior_, self._scale
-        table = coefficient_table(
-            self.schema_,
-            self._design,
-            posterior.slopes,
-            scale.half,
-            scale.centre,
-            level,
-        )
-        return table.estimates(reason) if (reason := self._why_no_intervals()) else table
+        return coefficient_table(
+            self.schema_, self._design, posterior, scale.half, scale.centre, level,
+            self._why_no_intervals(),
+        )  # fmt: skip
 
     def summary(self, level: float = 0.95) -> RegressionSummary:
         """Return the coefficients with tests against 0, their covariance and the residuals' spread.
@@ -492,39 +489,35 @@ class BayesianLinearRegression(
             Text, HTML, and ``to_frame()`` for a data frame.
         """
         table, posterior, half = self.coefficients(level), self.posterior_, self._scale.half
-        slopes, rest = posterior.slopes, posterior.noise_variance
-        explained = math.nan if slopes.explained is None else slopes.explained
+        slopes, residual = posterior.slopes, posterior.noise_variance
+        known = slopes is not None and slopes.explained is not None
+        explained = slopes.explained if known else math.nan
         return RegressionSummary(
             table,
-            joint_covariance(self._design, slopes, table),
-            float(np.sqrt(rest) * half),
-            explained / (explained + rest),
-            slopes.n,
+            joint_covariance(self._design, posterior, table),
+            float(np.sqrt(residual) * half),
+            explained / (explained + residual),
+            posterior.n,
             str(self.guarantee_),
         )
 
     def _why_no_intervals(self) -> str:
         """Return why the error of a single coefficient is not known; empty if it is."""
-        mechanism = self.guarantee_.mechanism
-        if math.isinf(self.guarantee_.epsilon):
+        if self.posterior_.slopes is not None:
             return ""
-        if mechanism in {"map", "sampler"}:
-            return (
-                f"No intervals: the {mechanism} mechanism releases no moments, so the errors of "
-                "single coefficients are not known. Use mechanism='laplace' for intervals."
-            )
         if self.inference == "plug_in":
             return (
                 "No intervals: inference='plug_in' ignores the privacy noise. Use "
                 "inference='noise_aware' for intervals."
             )
-        if isinstance(self.posterior_, CoefficientDraws):
-            return (
-                "No intervals: single coefficients are not identified, because there are too few "
-                "records for so many columns. Use at least 600/epsilon records for each column; "
-                "columns of many categories need more."
-            )
-        return ""
+        if self.guarantee_.mechanism == "sampler":
+            return "No intervals: draws do not tell their errors. Use mechanism='auto'."
+        least = math.ceil(least_records(self._design))
+        return (
+            "No intervals: a mode alone was released, from too few records to tell single "
+            f"coefficients from noise, or by mechanism='map'. Use mechanism='auto' and "
+            f"n_samples * epsilon of at least {least:,}."
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

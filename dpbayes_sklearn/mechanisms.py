@@ -104,7 +104,7 @@ exactly from integer weights.
 *Regression.* :math:`p(w) \propto \pi(w) e^{-\frac\kappa2\sum(t - w^\top x)^2}` on a ball around a
 perturbed mode, which has half of the budget, with :math:`\kappa \le 1/\sigma^2`: the posterior,
 tempered as far as needed, with :math:`\varepsilon_1` for each of N draws. The proof is in
-:mod:`dpbayes_sklearn.regression.ball_draws`; the draws are of real numbers, which the guarantee
+:mod:`dpbayes_sklearn.convex.draws`; the draws are of real numbers, which the guarantee
 names as a condition.
 
 **MAP.** The most probable tables, by the exponential mechanism on a finite grid.

@@ -16,10 +16,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from dpbayes_sklearn.regression.record_sums import Predictive
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from dpbayes_sklearn.convex.design import Design, Scale, Window, Windows
 from dpbayes_sklearn.counts import tables
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
@@ -28,9 +30,7 @@ from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.regression import design, record_sums
-from dpbayes_sklearn.regression.design import Design, Scale, Window, Windows
 from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.record_sums import Predictive
 from dpbayes_sklearn.schema import Categories, Interval
 
 DTYPES = [bool, np.uint8, np.int8, np.int64, np.uint64, np.float16, np.float32, np.float64, object]

@@ -13,14 +13,14 @@ import pytest
 
 from benchmarks.audit.preflight import sweep
 from dpbayes_sklearn import Categories, Interval, mechanisms
+from dpbayes_sklearn.convex.design import Design, Scale
+from dpbayes_sklearn.convex.posterior import GaussianPrior
 from dpbayes_sklearn.data.records import LocalRecords, Table, quiet_numpy
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
 from dpbayes_sklearn.regression import plans, step_noise
-from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.release import Facts
 
 MOST_DRAWN = 60

@@ -34,8 +34,8 @@ from joblib import Parallel, delayed
 from benchmarks.data.regression import CHOSEN_ON, REPORTED_ON, TABLES, Regression
 from benchmarks.peers.environment import diffprivlib_python
 from dpbayes_sklearn import BayesianLinearRegression, Interval, PrivacyUnit
+from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.data.records import Table
-from dpbayes_sklearn.regression.design import Design
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 ROWS: dict[str, dict[str, object]] = {

@@ -24,12 +24,12 @@ from dpbayes_sklearn.audit.replaying import replay
 from dpbayes_sklearn.categories import plans
 from dpbayes_sklearn.columns import quantiles
 from dpbayes_sklearn.columns.quantiles import BinEdges, QuantileQuestions
+from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
 from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit, exact
-from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval
 from dpbayes_sklearn.sums import release

@@ -14,9 +14,9 @@ from benchmarks.audit._worlds import TIGHT, World
 from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit import Enumeration
 from dpbayes_sklearn.audit._universes import MomentUniverse
+from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
-from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.schema import Categories, Interval
 
 TREE = Network((2, 3, 2), ((2,), (0,), ()))  # class -> x0 -> x1

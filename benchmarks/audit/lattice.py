@@ -25,6 +25,9 @@ from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.categories.candidates import Candidates
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
+from dpbayes_sklearn.convex.design import Design, Scale
+from dpbayes_sklearn.convex.draws import REAL_ARITHMETIC
+from dpbayes_sklearn.convex.posterior import GaussianPrior
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.fourier import sum_count
 from dpbayes_sklearn.counts.network import Network
@@ -35,10 +38,7 @@ from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import ClassRows, Noise, SupNorm
 from dpbayes_sklearn.noise.discrete_gaussian import DRAW_LATTICE
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC
-from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Interval
 
 VALUES = 1_000_000

@@ -21,6 +21,7 @@ from zlib import crc32
 import dask
 import dask.array as da
 import numpy as np
+from dpbayes_sklearn.regression.record_sums import RADII
 from scipy.stats import chi2, norm
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
@@ -40,7 +41,6 @@ from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression import release, step_noise
 from dpbayes_sklearn.regression.moments import Moments, Predictive, Windows
-from dpbayes_sklearn.regression.record_sums import RADII
 
 N, SOME, RUNS = 8, 2, 28
 SETS = [*combinations(range(N), SOME)]

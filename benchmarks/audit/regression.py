@@ -24,6 +24,8 @@ from dpbayes_sklearn.audit._steps import Added, Mode, StepLaw
 from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
 from dpbayes_sklearn.audit.recording import ModeSearch, Recording, lost, planted
+from dpbayes_sklearn.convex.design import WHOLE_WINDOW, Design, Scale, Windows
+from dpbayes_sklearn.convex.posterior import GaussianPrior
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.mode import perturbed_mode, plan_mode
@@ -35,10 +37,8 @@ from dpbayes_sklearn.noise.gradient import GradientNoise, gaussian_noise
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression import mode as mode_module
 from dpbayes_sklearn.regression import step_noise
-from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Windows
 from dpbayes_sklearn.regression.gram import GramMatrix
 from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Categories, Interval
 
 RUNS = {"noise": 400_000, "draws": 1_000_000, "modes": 20_000}

@@ -32,8 +32,8 @@ from benchmarks.accuracy.regression import score, split
 from benchmarks.data.families import Data, Make
 from benchmarks.data.regression import CHOSEN_ON, REPORTED_ON, Regression
 from dpbayes_sklearn import BayesianLinearRegression, Categories, Interval, Schema
+from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.data.records import Table
-from dpbayes_sklearn.regression.design import Design
 
 FloatArray = npt.NDArray[np.float64]
 DELTA = 1e-5

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,19 @@ from dpbayes_sklearn._typing import IntArray
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.columns.plans import NumbersAndTexts, TextCounts
 from dpbayes_sklearn.columns.quantiles import SortedColumns
+from dpbayes_sklearn.convex.coordinates import first_map
+from dpbayes_sklearn.convex.record_sums import (
+    STEPS,
+    UNIT_TARGET,
+    ProductSum,
+    Residuals,
+    count_evenly,
+    count_tails,
+    sum_products,
+    sum_scores,
+)
+from dpbayes_sklearn.convex.records import LinearRecords
+from dpbayes_sklearn.convex.tails import EDGES
 from dpbayes_sklearn.counts.dependence import ColumnScores, EdgeScores
 from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.counts.tables import CountTables
@@ -21,13 +35,12 @@ from dpbayes_sklearn.counts.temperature import LabelledCounts
 from dpbayes_sklearn.logistic.blocks import even_nodes
 from dpbayes_sklearn.logistic.record_sums import LabelledRecords, on_lattice
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
-from dpbayes_sklearn.regression import location, step_noise
-from dpbayes_sklearn.regression.design import WHOLE_WINDOW
 from dpbayes_sklearn.regression.gram import GramMatrix
-from dpbayes_sklearn.regression.moments import Moments, largest_grid, whole_block
-from dpbayes_sklearn.regression.record_sums import RADII
+from dpbayes_sklearn.regression.moments import gram, largest_grid, whole_block
 from dpbayes_sklearn.release import RecordCount
 from dpbayes_sklearn.sums.release import BoundedSums
+
+_LIMIT = 0.7  # Vectors longer than this are shortened: some are, some are not.
 
 
 class Shift(NamedTuple):
@@ -95,37 +108,38 @@ def _simplex(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     return [_between("counts", [one.counts], [other.counts], one.sensitivity(unit))]
 
 
-def _moments(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
-    facts = [(m.design, m.n, m.scale) for m in (one, other)]
-    if broken := _public("moments", *facts):
+def _linear(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
+    """Return how far sums of products, histograms, scores and products of scores move."""
+    facts = [(m.structure, unit.size_is_secret or m.n) for m in (one, other)]
+    if broken := _public("records", *facts):
         return broken
-    grid, block = largest_grid(one.n, 1.0), whole_block(one.design)
-    grams = [m.gram(grid, WHOLE_WINDOW) for m in (one, other)]
-    mine, theirs = (gram[block.rows, block.columns] for gram in grams)
-    steps, matrix = one.sensitivity(unit) * grid**2, GramMatrix.of(one.design, deviations=1.0)
-    matrix = matrix.protecting(unit)
-    scaled = [m.gram(grid, WHOLE_WINDOW, None, matrix.norm) for m in (one, other)]
-    sums = [m.location_sums(grid)[1] for m in (one, other)]
-    targets = [[own[-1], m.n_missing * grid**2] for own, m in zip(sums, (one, other), strict=True)]
-    columns = len(sums[0])
-    distances = [[m.distance_counts(np.zeros(columns))] for m in (one, other)]
-    largest = [[m.largest_counts()] for m in (one, other)]
-    declared = tuple(
-        float(block.protecting(unit).sensitivity)
-        for block in (
-            vars(location)["location_block"](one.design.single),
-            vars(location)["target_block"](),
-            vars(step_noise)["distance_block"](columns, len(RADII)),
-            vars(step_noise)["distance_block"](1, len(RADII)),
-        )
-    )
+    both, design = (one, other), one.design
+    grid, block = largest_grid(one.n, 1.0), whole_block(design).protecting(unit)
+    matrix, exact = GramMatrix.of(design).protecting(unit), [gram(m, grid) for m in both]
+    mine, theirs = (sums[block.rows, block.columns] for sums in exact)
+    first, numbers = first_map(design, np.zeros(0), np.ones(0)), int(design.numbers.sum())
+    p, asked = len(first), Residuals.of(first, np.linspace(-1, 1, len(first)), UNIT_TARGET)
+
+    def told(of: Callable[..., Any], **public: Any) -> list[Any]:
+        given = partial(of, design=design, scale=one.scale, **public)
+        return [m.total(given) for m in both]
+
+    evenly = [np.append(c, m.n_missing) for c, m in zip(told(count_evenly), both, strict=True)]
+    tails = told(count_tails, residuals=asked, edges=EDGES)
+    scores = np.subtract(*told(sum_scores, residuals=asked, limit=_LIMIT))
+    plain = np.subtract(*told(sum_products, residuals=asked, limit=_LIMIT))
+    squared = np.subtract(*told(sum_products, residuals=asked, limit=_LIMIT, weighted=True))
+    law = ProductSum(p).law(unit, Fraction(1))
+    steps = float(unit.n_changed * STEPS)
     return [
-        _between("moments, in steps of the grid", [mine], [theirs], steps),
-        _as_matrix(matrix, (scaled[0] - scaled[1])[matrix.rows, matrix.columns], grid),
-        _between("sums of columns", [sums[0][:-1]], [sums[1][:-1]], declared[0] * grid**2),
-        _between("target, and how many lack it", targets[:1], targets[1:], declared[1] * grid**2),
-        _between("counts of distances", distances[0], distances[1], declared[2]),
-        _between("counts of farthest numbers", largest[0], largest[1], declared[3]),
+        _between("moments, in steps of the grid", [mine], [theirs], block.sensitivity * grid**2),
+        _as_matrix(matrix, np.subtract(*exact)[matrix.rows, matrix.columns], grid),
+        _between("even histograms", evenly[:1], evenly[1:], unit.n_changed * (1 + numbers)),
+        _between("sizes of scores", [tails[0][:2]], [tails[1][:2]], unit.n_changed),
+        _between("lengths of records", [tails[0][2]], [tails[1][2]], unit.n_changed),
+        Shift("score, in steps", float(np.linalg.norm(scores)), steps),
+        Shift("curvature, over its noise", float(law.privacy_loss(plain)), 1.0),
+        Shift("squared scores, over their noise", float(law.privacy_loss(squared)), 1.0),
     ]
 
 
@@ -212,7 +226,7 @@ _BY_TYPE: list[tuple[type, Callable[[Any, Any, PrivacyUnit], list[Shift]]]] = [
     (CountTables, _counts),
     (LabelledCounts, lambda one, other, unit: _counts(one.counts, other.counts, unit)),
     (SimplexCounts, _simplex),
-    (Moments, _moments),
+    (LinearRecords, _linear),
     (SortedColumns, _columns),
     (ColumnScores, _scores),
     (EdgeScores, _scores),

@@ -33,7 +33,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial, singledispatch
+from functools import singledispatch
 from itertools import pairwise, product
 from typing import Any
 
@@ -46,7 +46,7 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS
 from dpbayes_sklearn.logistic.mode import tilt_of
 from dpbayes_sklearn.noise import ClassRows, DiscreteGaussian, NoiseLaw, SupNorm
-from dpbayes_sklearn.regression.record_sums import coordinates, of_known
+from dpbayes_sklearn.noise.ball import BallNoise
 
 _OUTWARD = 2.0**-44  # Differences of logarithms of 62-bit integers err by less than this.
 
@@ -278,15 +278,39 @@ class PerturbedMinimum(StepLaw):
         """Return the log of the density of the exact minimum at rows of coefficients."""
 
 
-class Mode(PerturbedMinimum):
-    """That of a linear regression; ``records`` are (x, t), without a constant if none."""
+@dataclass(frozen=True)
+class ConvexMode(PerturbedMinimum):
+    """That of a Huber loss; ``records`` are (v, target, limit)."""
+
+    design: Any = None
+
+    @property
+    def _public(self) -> bytes:
+        plan = self.plan
+        arrays = (plan.ridge, plan.centre, plan.body.variance)
+        laws = (plan.gradient_noise, plan.jitter, plan.step, plan.error, plan.body.inexact)
+        return repr([*(each.tolist() for each in arrays), *laws]).encode()
+
+    @property
+    def _lattice(self) -> float:
+        """Steps of the noise in a unit of the gradient."""
+        law = self.plan.gradient_noise
+        if isinstance(law, (BallNoise, SupNorm)):
+            return float(np.sqrt(law.variances[0] / self.plan.body.variance[0]))
+        unit = np.zeros(law.size)
+        unit[-1] = 1.0  # the constant's
+        moved = self.plan.body.gradient(*np.split(unit, np.cumsum(law.sizes)[:-1]))
+        return 1 / float(np.abs(moved[0]))
 
     def _corners(self, gone: list[Row], come: list[Row]) -> FloatArray:
-        x = np.array(gone + come)[:, :-1] * self.plan.limit / self.plan.grid
-        return np.asarray(np.array([*product((-1, 1), repeat=len(x))]) @ x)
+        rows = np.array(gone + come)
+        v = rows[:, :-2] * rows[:, -1:]
+        return np.asarray(np.array([*product((-1, 1), repeat=len(v))]) @ v)
 
     def _exponents(self, gradients: FloatArray) -> FloatArray:
-        design, law = self.plan.design, self.plan.gradient_noise
+        design, steps = self.design, gradients * self._lattice
+        if design is None:
+            return exponent_of(self.plan.gradient_noise, steps, [], False)
         first = int(design.intercept)
         starts = np.flatnonzero(np.diff(design.column, prepend=-1)).tolist()
         ends = [*starts[1:], design.width]
@@ -294,26 +318,30 @@ class Mode(PerturbedMinimum):
             (slice(first + a, first + b), bool(design.single[a]))
             for a, b in zip(starts, ends, strict=True)
         ]
-        return exponent_of(law, gradients * self.plan.lattice, blocks, design.intercept)
+        return exponent_of(self.plan.gradient_noise, steps, blocks, design.intercept)
 
     def _volume(self, rows: list[Row]) -> float:
-        return sum(math.log1p((np.square(row[:-1]) / self.plan.ridge).sum()) for row in rows)
+        return sum(
+            math.log1p((np.square(np.array(row[:-2])) / self.plan.ridge).sum()) for row in rows
+        )
+
+    def _seen(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self.records[:, :-2], self.records[:, -2], self.records[:, -1]
 
     def left(self, found: FloatArray, noise: IntArray) -> float:
-        plan, x = self.plan, self.records[:, :-1]
-        limit = plan.limit / plan.grid
-        descent = np.clip(self.records[:, -1] - x @ found, -limit, limit) @ x
+        plan, (v, t, limits) = self.plan, self._seen()
+        descent = np.clip(t - v @ found, -limits, limits) @ v
         drawn = np.split(noise, np.cumsum(plan.gradient_noise.sizes)[:-1])
-        gradient = plan.ridge * found - descent - plan.perturbation(*drawn)
-        return float(np.linalg.norm(gradient) + plan.inexact)
+        gradient = plan.ridge * (found - plan.centre) - descent - plan.body.gradient(*drawn)
+        return float(np.linalg.norm(gradient) + plan.body.inexact)
 
     def log_density(self, w: FloatArray) -> FloatArray:
-        x, h = self.records[:, :-1], self.plan.limit / self.plan.grid
-        residuals = self.records[:, -1] - w @ x.T
-        descent = np.clip(residuals, -h, h) @ x
-        exponents = self._exponents(self.plan.ridge * w - descent)
-        inside = (np.abs(residuals) < h).astype(np.float64)
-        curvature = np.einsum("rn,ni,nj->rij", inside, x, x) + np.diag(self.plan.ridge)
+        v, t, limits = self._seen()
+        residuals = t - w @ v.T
+        descent = np.clip(residuals, -limits, limits) @ v
+        exponents = self._exponents(self.plan.ridge * (w - self.plan.centre) - descent)
+        inside = (np.abs(residuals) < limits).astype(np.float64)
+        curvature = np.einsum("rn,ni,nj->rij", inside, v, v) + np.diag(self.plan.ridge)
         return np.asarray(np.linalg.slogdet(curvature)[1] + exponents)
 
 
@@ -355,6 +383,13 @@ def _(
     law: SupNorm, gradients: FloatArray, blocks: list[tuple[slice, bool]], constant: bool
 ) -> FloatArray:
     return np.asarray(-np.abs(gradients).max(axis=1) / float(law.scale))
+
+
+@exponent_of.register
+def _(
+    law: BallNoise, gradients: FloatArray, blocks: list[tuple[slice, bool]], constant: bool
+) -> FloatArray:
+    return np.asarray(-np.linalg.norm(gradients, axis=1) / float(law.scale))
 
 
 @exponent_of.register
@@ -406,19 +441,17 @@ class Opaque(StepLaw):
         return math.inf
 
 
-def seen_records(statistics: Any, window: Any, windows: Any, grid: int) -> FloatArray:
-    """Return (constant, coordinates, target) of all records as a release in windows sees them."""
-    design = statistics.design
+def seen_records(loss: Any) -> FloatArray:
+    """Return (v, target, limit) of all records as a Huber loss sees them."""
     rows: list[FloatArray] = []
 
     def collected(shard: Any) -> int:
-        chunks = coordinates(shard, design, statistics.scale, window, grid, windows)
-        rows.extend(np.column_stack([edge[:, :1], x, edge[:, 1:]]) / grid for x, edge in chunks)
+        for v, t, limits in loss.rows.chunks(shard, *loss.records.structure):
+            rows.append(np.column_stack([v.T * loss.rows.unit, t, limits]))
         return 0
 
-    statistics.records.total(partial(of_known, collected))
-    found = np.concatenate([np.empty((0, design.width + 2)), *rows])
-    return found if design.intercept else found[:, 1:]
+    loss.records.total(collected)
+    return np.concatenate([np.empty((0, loss.n_parameters + 2)), *rows])
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

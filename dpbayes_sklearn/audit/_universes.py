@@ -19,6 +19,9 @@ from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.columns.plans import ChoicePlan, QuantilePlan, TextCounts, TextPlan
 from dpbayes_sklearn.columns.quantiles import QuantileQuestions, SortedColumns
+from dpbayes_sklearn.convex.design import Design, Scale
+from dpbayes_sklearn.convex.posterior import GaussianPrior
+from dpbayes_sklearn.convex.records import LinearRecords
 from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.dependence import (
     ColumnChoice,
@@ -36,9 +39,6 @@ from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
 from dpbayes_sklearn.regression import plans as of_moments
-from dpbayes_sklearn.regression.design import Design, Scale
-from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.release import Facts, Plan
 from dpbayes_sklearn.schema import Interval
 
@@ -236,12 +236,12 @@ class MomentUniverse(Universe):
         targets = [*np.linspace(-1.0, 1.0, self.levels).tolist(), math.nan]
         return list(product(*columns, targets))
 
-    def statistics(self, chosen: Sequence[int]) -> Moments:
+    def statistics(self, chosen: Sequence[int]) -> LinearRecords:
         records = [self.records[i] for i in chosen]
         table = np.array([record[:-1] for record in records], dtype=object)
         table = table.reshape(len(records), len(self.design.domains))
         target = np.array([record[-1] for record in records], np.float64)
-        return Moments(self.design, Scale(0.0, 1.0), LocalRecords([(Table(table), target)]))
+        return LinearRecords(self.design, Scale(0.0, 1.0), LocalRecords([(Table(table), target)]))
 
     def prior(self, concentration: Any) -> GaussianPrior:
         return GaussianPrior(self.design, float(concentration))

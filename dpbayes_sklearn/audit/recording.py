@@ -29,9 +29,9 @@ from dpbayes_sklearn.audit._steps import (
     Added,
     Ball,
     Choice,
+    ConvexMode,
     Fixed,
     LogisticMode,
-    Mode,
     Placed,
     StepLaw,
     gaussian_delta,
@@ -40,13 +40,14 @@ from dpbayes_sklearn.audit._steps import (
     weighed_records,
 )
 from dpbayes_sklearn.audit._universes import released
+from dpbayes_sklearn.convex.losses import InWindows
+from dpbayes_sklearn.convex.perturbed import PerturbedLoss
 from dpbayes_sklearn.logistic.mode import LogisticLoss
 from dpbayes_sklearn.noise import DiscreteGaussian, Noise, NoiseLaw
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
 from dpbayes_sklearn.noise.integers import RandomSource, random_source
 from dpbayes_sklearn.noise.noise import Objective, Weights
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.regression.mode import RobustLoss
 
 _ABSENT = object()  # Stands for an attribute that the object itself does not have.
 
@@ -183,7 +184,7 @@ def _least_epsilon(p: FloatArray, q: FloatArray, delta: float) -> float:
 class ModeSearch(StepLaw):
     """Where the search for a mode ended: it must be within a step of the exact minimum."""
 
-    mode: Mode | LogisticMode
+    mode: ConvexMode | LogisticMode
     noise: IntArray
     steps: IntArray
     found: FloatArray
@@ -426,16 +427,19 @@ class _Ended:
 
 
 @singledispatch
-def mode_of(objective: Any, gradient_noise: NoiseLaw, jitter: NoiseLaw) -> Mode | LogisticMode:
+def mode_of(objective: Any, gradient_noise: NoiseLaw, jitter: NoiseLaw) -> ConvexMode | LogisticMode:
     """Return the step of an objective with the noise that was drawn for it."""
     raise TypeError(f"No step is known for {type(objective).__name__}.")
 
 
 @mode_of.register
-def _(objective: RobustLoss, gradient_noise: NoiseLaw, jitter: NoiseLaw) -> Mode:
-    statistics, window, windows, plan = vars(objective).values()
-    records = seen_records(statistics, window, windows, plan.grid)
-    return Mode(records, plan._replace(gradient_noise=gradient_noise, jitter=jitter), objective)
+def _(objective: PerturbedLoss, gradient_noise: NoiseLaw, jitter: NoiseLaw) -> ConvexMode:
+    loss, plan = objective.loss, objective.plan
+    body = plan.body._replace(law=gradient_noise)
+    plan = replace(plan, body=body, jitter=jitter)
+    in_windows = isinstance(loss.rows, InWindows)
+    design = loss.records.design if in_windows else None
+    return ConvexMode(seen_records(loss), plan, objective, design)
 
 
 @mode_of.register

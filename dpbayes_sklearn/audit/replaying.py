@@ -29,7 +29,6 @@ from dpbayes_sklearn.noise import Noise, made_by
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, guarantee
 from dpbayes_sklearn.privacy.budget import Copies, PrivacyUnit
 from dpbayes_sklearn.privacy.ledger import Ledger
-from dpbayes_sklearn.regression.plans import MomentsPlan
 from dpbayes_sklearn.release import boundary
 
 Frozen = Sequence[tuple[Any, str]]
@@ -319,8 +318,6 @@ def _watched(fit: _Fit) -> Iterator[None]:
     def watched(real: Any, plan: Any, statistics: Any, noise: Any) -> Any:
         if not nested[0]:
             cost, known = plan.cost, statistics
-            if isinstance(plan, MomentsPlan) and plan.facts.laws:
-                known = statistics.sized(plan.facts)
             told = _pickled(plan, by_value=True, kind=_Forgetful)
             fit.releases.append(_Seen(known, cost.unit, cost.epsilon, cost.delta, told))
             asked, asked_delta = _asked(fit)

@@ -90,7 +90,7 @@ def _model(model: Any, evaluation: Any) -> Iterator[_Section]:
 
 def _data(model: Any, description: str | None) -> _Section:
     own = getattr(model, "posterior_", None)
-    released = getattr(own, "released", getattr(own, "slopes", own))
+    released = getattr(own, "released", own)
     n, classes = getattr(released, "n", None), getattr(model, "classes_", None)
     features = f"{model.n_features_in_} feature{'s' * (model.n_features_in_ > 1)}"
     parts = [features, *([f"{len(classes)} classes"] if classes is not None else [])]

@@ -54,6 +54,8 @@ class NoisyEquation:
         Variances of b and of s.
     prior_mean, prior_sd : arrays of shape (p,)
         Of a Gaussian prior of every entry of the solution.
+    stretch : float
+        Variance of what a matrix that is known up to a factor adds along the solution.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class NoisyEquation:
     sampling: FloatArray
     prior_mean: FloatArray
     prior_sd: FloatArray
+    stretch: float = 0.0
 
     def effects(self, combinations: FloatArray, reach: float) -> Effects:
         """Return what is known about combinations of the solution.
@@ -89,7 +92,7 @@ class NoisyEquation:
         """The most probable solution, with the variance that it has there."""
         delta, prior = np.zeros(len(self.right)), self._precision * self.prior_mean
         for _ in range(_TURNS):
-            weighted, precision = self._weighted(np.outer(delta, delta))
+            weighted, precision = self.weighted(np.outer(delta, delta))
             after = _solved(precision, weighted.T @ self.right + prior)
             change, delta = float(np.abs(after - delta).max()), (after + delta) / 2
             if change <= _SETTLED * (1 + float(np.abs(delta).max())):
@@ -99,15 +102,22 @@ class NoisyEquation:
     @cached_property
     def covariance(self) -> FloatArray:
         """Covariance of the solution near the estimate."""
-        _, precision = self._weighted(np.outer(self.estimate, self.estimate))
+        _, precision = self.weighted(np.outer(self.estimate, self.estimate))
         return _solved(precision, np.eye(len(precision)))
+
+    @cached_property
+    def sampled(self) -> FloatArray:
+        """The part of the covariance that comes from the sampling error."""
+        weighted, precision = self.weighted(np.outer(self.estimate, self.estimate))
+        back = _solved(precision, weighted.T)
+        return np.asarray(back @ self.sampling @ back.T)
 
     def _spread(self, a: FloatArray, reach: float) -> tuple[float, float, float]:
         """Return the standard deviation of a combination, and its parts: sampling and privacy."""
         middle, before = np.outer(self.estimate, self.estimate), 0.0
         end = middle
         for _ in range(_TURNS):
-            weighted, precision = self._weighted(end)
+            weighted, precision = self.weighted(end)
             along = _solved(precision, a)
             variance = float(a @ along)
             if abs(variance - before) <= _SETTLED * variance:
@@ -118,15 +128,18 @@ class NoisyEquation:
         sampling = float(back @ self.sampling @ back)
         return np.sqrt(variance), np.sqrt(sampling), np.sqrt(max(variance - sampling, 0.0))
 
-    def _weighted(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def weighted(
+        self, squares: FloatArray, prior: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         r"""Return :math:`V^{-1}\tilde H` and the precision :math:`\tilde HV^{-1}\tilde H + P`.
 
         ``squares`` is :math:`\delta\delta^\top`; :math:`E\delta` has the variance
         :math:`\sum_j v_{ij}\delta_j^2` and the covariance :math:`v_{ij}\delta_i\delta_j`.
         """
         extra = np.diag(self.matrix_noise @ np.diag(squares)) + self._beside * squares
-        weighted = _solved(self._constant + extra, self.matrix)
-        return weighted, self.matrix @ weighted + np.diag(self._precision)
+        weighted = _solved(self._constant + extra + self.stretch * squares, self.matrix)
+        own = np.diag(self._precision) if prior is None else prior
+        return weighted, self.matrix @ weighted + own
 
     @cached_property
     def _constant(self) -> FloatArray:

@@ -17,12 +17,14 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
+from dpbayes_sklearn.convex.coefficients import coefficient_table
+from dpbayes_sklearn.convex.design import Windows
+from dpbayes_sklearn.convex.posterior import GaussianPosterior
+from dpbayes_sklearn.convex.slopes import Slopes
 from dpbayes_sklearn.counts.adaptive_cells import mutual_information
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.logistic.posterior import OddsTable
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
-from dpbayes_sklearn.regression.coefficients import coefficient_table
-from dpbayes_sklearn.regression.slopes import Slopes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,8 +141,9 @@ def _(estimator: BayesianLinearRegression, column: str | None = None) -> Margina
     variances = 1 / (estimator.prior_precision * np.where(design.signs, 2.0, 1.0))
     start = np.zeros(design.width + 1)
     spread = np.diag([0.0, *variances])  # the prior of the intercept is flat: it has no row
-    slopes = Slopes.of(start, spread, design)
-    before = coefficient_table(estimator.schema_, design, slopes, scale.half, 0.0, 0.95)
+    slopes, windows = Slopes.of(start, spread, design), Windows.whole(design.width)
+    belief = GaussianPosterior(start, spread, 1.0, slopes, windows, None)
+    before = coefficient_table(estimator.schema_, design, belief, scale.half, 0.0, 0.95)
     rows = [row for row in before.rows if row.name != "intercept"]
     prior = {row.name: norm(row.estimate, row.sd) for row in rows}
     posterior = {row.name: Slope(estimator, row.name) for row in rows}

@@ -28,10 +28,10 @@ from scipy.special import expit, log_expit, ndtri
 
 from dpbayes_sklearn._presenting import ToArviz
 from dpbayes_sklearn._typing import AnyArray, FloatArray
+from dpbayes_sklearn.convex.coefficients import CoefficientTable
 from dpbayes_sklearn.convex.intervals import Effects, NoisyEquation
 from dpbayes_sklearn.data.records import Table, quiet_numpy
 from dpbayes_sklearn.logistic.blocks import BINS, WEIGHT_STEPS, Blocks
-from dpbayes_sklearn.regression.coefficients import CoefficientTable
 from dpbayes_sklearn.schema import Interval, Schema
 from dpbayes_sklearn.schema.domains import YEAR
 

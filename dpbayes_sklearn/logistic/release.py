@@ -56,6 +56,7 @@ import numpy as np
 
 from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn._typing import AnyArray, FloatArray
+from dpbayes_sklearn.convex.draws import REAL_ARITHMETIC, loss_of_a_draw, score_range
 from dpbayes_sklearn.logistic.blocks import BINS, PLACES, WEIGHT_STEPS, Blocks, ColumnWeights
 from dpbayes_sklearn.logistic.mode import (
     LogisticModePlan,
@@ -75,7 +76,6 @@ from dpbayes_sklearn.logistic.record_sums import (
 from dpbayes_sklearn.mechanisms import Mechanism, Sampler
 from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
 from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
-from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC, loss_of_a_draw, score_range
 from dpbayes_sklearn.release import Expense, Facts, Plan
 
 # Mean of q(1 - q) that the spreads of draws suppose, with even shares of the levels.

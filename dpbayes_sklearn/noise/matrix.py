@@ -289,7 +289,7 @@ def _rounded(
     g = normals.cells.reshape(2, count, p + 1, p)
     size = np.abs(g).sum(axis=(0, 2))  # (count, p)
     middle = _products(g[0]) - _products(g[1])
-    low, high = _ends(middle, size[:, rows] + size[:, columns], factors, p, normals.bits)
+    low, high = rounded_ends(middle, size[:, rows] + size[:, columns], factors, p, normals.bits)
     attempt = rounds()
     while (undecided := low != high).any() and next(attempt):
         normals = normals.refined(source)
@@ -299,7 +299,9 @@ def _rounded(
         plus, minus = (one * other).sum(axis=2).T
         sizes = (np.abs(one) + np.abs(other)).sum(axis=(1, 2))
         of_these = factors[:, entry]
-        low[undecided], high[undecided] = _ends(plus - minus, sizes, of_these, p, normals.bits)
+        low[undecided], high[undecided] = rounded_ends(
+            plus - minus, sizes, of_these, p, normals.bits
+        )
     if max(abs(int(low.max())), abs(int(low.min()))) >= 2**62:
         raise OverflowError("The noise does not fit 64-bit integers; use a coarser grid.")
     return np.asarray(low, np.int64)
@@ -314,7 +316,7 @@ def _factors(scale: Fraction, weights: tuple[Fraction, ...]) -> Integers:
     return np.stack([numerators, 2 * scale.denominator * above[rows] * above[columns]])
 
 
-def _ends(
+def rounded_ends(
     middle: Integers, sizes: Integers, factors: Integers, p: int, bits: int
 ) -> tuple[Integers, Integers]:
     """Round the smallest and the largest numbers that are possible."""

@@ -3,7 +3,7 @@ r"""Exact second moments of bounded records: the sufficient statistics of linear
 What one record changes bounds the noise of sums of products that are released together.
 
 A record is :math:`z = (1, x, t)`: the constant, the coordinates of a
-:class:`~dpbayes_sklearn.regression.design.Design`, the target. The moments are the upper triangle
+:class:`~dpbayes_sklearn.convex.design.Design`, the target. The moments are the upper triangle
 of :math:`\sum z z^\top`; entries that are public need no noise: the constant's square n, squares
 of signs (n again), products of two levels of one column (0). A level's square is the level
 itself, so it is released once, as its sum.
@@ -39,30 +39,20 @@ with :math:`\sum_g w_g \|D_g\|^2 \le c^2`, noise of variance :math:`c^2/2\rho w_
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import ClassVar
+from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from dpbayes_sklearn._typing import FloatArray, IntArray, Positions
-from dpbayes_sklearn.data.records import A, Records, Shard
+from dpbayes_sklearn.convex.design import Design, Scale
+from dpbayes_sklearn.convex.records import LinearRecords, coordinates
+from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SupNorm, least_noise
 from dpbayes_sklearn.noise.law import laplace_scale
-from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
-from dpbayes_sklearn.regression import record_sums
-from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Window, Windows
-from dpbayes_sklearn.regression.record_sums import (
-    Baseline,
-    LossDerivatives,
-    Predictive,
-    RowNorm,
-    derivative_sums,
-)
-from dpbayes_sklearn.release import Facts
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 
 @dataclass(frozen=True)
@@ -126,12 +116,6 @@ class Block:
         """The L1 sensitivity of all entries."""
         return self.times * self.l1_sensitivity
 
-    norm: ClassVar[None] = None
-    """Records are not scaled: the sensitivities follow from the entries alone."""
-
-    target_end: ClassVar[float] = 1.0
-    """Part of the target's window beyond which records are scaled: none are."""
-
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -169,64 +153,6 @@ class Block:
         if law.acceptance <= 0.5:
             raise ValueError("The grid is too coarse for joint noise.")
         return law
-
-
-def location_block(which: npt.NDArray[np.bool_]) -> Block:
-    """Return the sums of some coordinates, numbers or signs: sensitivity 2 for each."""
-    x = 1 + np.flatnonzero(which)
-    return Block(np.zeros(len(x), np.intp), x, Fraction(2 * len(x)), np.full(len(x), 2), len(x))
-
-
-def pairs_block(design: Design) -> Block:
-    r"""Return the products of two different numbers: r of them change by :math:`r^2/2` at most.
-
-    The change is convex in every number of either record, so it is largest where all are -1 or 1.
-    There a product changes, by 2, if just one of its two factors does. If k factors change these
-    are :math:`k(r - k)` products.
-    """
-    x = 1 + np.flatnonzero(design.numbers)
-    rows, columns = (x[each] for each in np.triu_indices(len(x), 1))
-    l1 = Fraction(2 * (len(x) // 2) * ((len(x) + 1) // 2))
-    return Block(rows, columns, l1, np.full(len(rows), 2), len(rows))
-
-
-def target_block() -> Block:
-    """Return the sum of the target, of sensitivity 2."""
-    return Block.of(Fraction(2), np.array([2]))
-
-
-def counting_missing(block: Block) -> Block:
-    """Return a block with one more entry, the number of records that have no target, at no cost.
-
-    A record that loses its target takes what it added from the other entries, and adds 1 to this.
-    For the sum of the target, and for its distances, that is what a replaced record changes: 2.
-    """
-    one = block.l1_of_one_record or len(block)
-    l1 = max(block.l1_sensitivity, Fraction(one + 1))
-    return Block.of(l1, np.append(block.entry_sensitivities, 1), one)
-
-
-def distance_block(columns: int, bins: int) -> Block:
-    """Return histograms of distances: a record leaves one bin of a column and enters another."""
-    return Block.of(Fraction(2 * columns), np.ones(columns * bins, np.int64), columns)
-
-
-def residual_block() -> Block:
-    """Return a sum of numbers in [0, 1]."""
-    return Block.of(Fraction(1), np.ones(1, np.int64))
-
-
-def weighted_block(design: Design) -> Block:
-    """Return sums of numbers in [0, 1]: squared residuals, and times the square of a coordinate.
-
-    Replace a record with the squared residual a by one with b <= a <= 1. The first sum changes by
-    a - b, that of a number or sign by at most 1, those of a column of levels by at most a + b. The
-    total is linear in b: with s numbers and signs and q columns, s + 1 + q for 0 and s + 2q for 1.
-    """
-    _, single, columns = _counts(design)
-    each = np.ones(design.width + 1, np.int64)
-    l1 = Fraction(single + columns + max(1, columns))
-    return Block.of(l1, each, 1 + single + columns)
 
 
 def first_block(design: Design) -> Block:
@@ -337,181 +263,85 @@ def largest_grid(n: int, largest_scale: float) -> int:
     return grid
 
 
-@dataclass(frozen=True, repr=False)
-class Moments:
-    """Queries about the second moments of records, each answered exactly.
+def check_grid(n: int, grid: int) -> None:
+    """Refuse more records than 64-bit sums on this grid can hold."""
+    if n * grid**2 >= _MOST_SUM:
+        raise ValueError(f"{n} samples are too many for exact sums on a grid of {grid}.")
 
-    **Sensitive.** It refers to the records and holds no sums. A mechanism asks one query after
-    another, because a later one may depend on what an earlier one has released: first where the
-    target lies, then the products of targets clipped to that window, then the residuals of what
-    was learned. Each query is asked of every shard of the records and the answers are added up;
-    they are sums of integers, so they do not depend on how the records are spread.
+
+_DOUBLE = 2**53  # Integers up to here are exact in float64.
+
+
+def gram(records: LinearRecords, grid: int) -> IntArray:
+    """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t)."""
+    ask = partial(_gram, design=records.design, scale=records.scale, grid=grid)
+    sums: IntArray = records.total(ask)
+    return sums
+
+
+def plain_gram(records: LinearRecords) -> FloatArray:
+    """Return the sums of zz' in floats: not rounded to a grid."""
+    sums: FloatArray = records.total(
+        partial(_plain_gram, design=records.design, scale=records.scale)
+    )
+    return sums
+
+
+def _gram(shard: Shard, design: Design, scale: Scale, grid: int) -> IntArray:
+    """Return the sums over one shard.
+
+    Coordinates are rounded to integers of at most ``grid`` steps. Products of integer-valued
+    doubles are exact while a partial sum stays below 2**53, whatever the order in which BLAS adds
+    them; from there the sums go on in 64-bit integers. So neither the order of the rows nor the
+    size of a chunk can change a single bit.
     """
+    rows_at_once = _DOUBLE // grid**2
+    total = np.zeros((design.width + 2,) * 2, np.int64)
+    partial = _Products(design.width)
+    for x, edge in coordinates(shard, design, scale, grid):
+        if partial.rows + len(x) > rows_at_once:
+            total += partial.matrix().astype(np.int64)
+            partial = _Products(design.width)
+        partial.add(x, edge)
+    return total + partial.matrix().astype(np.int64)
 
-    design: Design  # What the columns of the records mean.
-    scale: Scale  # The map of the target's bounds to [-1, 1].
-    records: Records  # Features and targets, wherever they are.
-    unit: PrivacyUnit = RECORD  # Who is protected.
-    size: Facts | None = None  # The released number of records, if the exact one is secret.
-    # The records that the queries are about, in increasing order; all if left out.
-    sample: Positions | None = None
-    share_known: float = 1.0  # The released share of the records that have a target.
 
-    @property
-    def n_known(self) -> int:
-        """Released number of the records asked that have a target; others add nothing."""
-        return max(1, round(self.n * self.share_known))
+def _plain_gram(shard: Shard, design: Design, scale: Scale) -> FloatArray:
+    total = _Products(design.width)
+    for x, edge in coordinates(shard, design, scale):
+        total.add(x, edge)
+    return total.matrix()
 
-    @property
-    def n(self) -> int:
-        """Number of records asked: exact if it is public, otherwise the released one."""
-        if self.size is not None:
-            return self.size.n
-        return self.records.n if self.sample is None else len(self.sample)
 
-    @property
-    def n_bound(self) -> int:
-        """A public number that the number of records does not exceed."""
-        return self.n if self.size is None else self.size.n_bound
+class _Products:
+    """Sums of zz' for z = (1, x, t), from chunks of x and of (1, t)."""
 
-    def sized(self, size: Facts) -> Moments:
-        """Return the same queries, with a released number of records for the exact one."""
-        return replace(self, size=size)
+    def __init__(self, width: int) -> None:
+        self.rows = 0
+        self._inner, self._latest = np.zeros((width, width)), np.empty((width, width))
+        self._cross = np.zeros((2, width))
+        self._outer = np.zeros((2, 2))
 
-    def protecting(self, unit: PrivacyUnit) -> Moments:
-        """Return the same queries, answered for a unit of privacy."""
-        return replace(self, unit=unit)
+    def add(self, x: FloatArray, edge: FloatArray) -> None:
+        """Add the records of one chunk."""
+        self.rows += len(x)
+        # numpy calls syrk for a matrix and its transpose; scipy's would make other threads wait
+        self._inner += np.matmul(x.T, x, out=self._latest)
+        for total, column in zip(self._cross, edge.T, strict=True):
+            total += column @ x
+        self._outer += edge.T @ edge
 
-    def about(self, sample: Positions | None) -> Moments:
-        """Return the same queries about some records, drawn at random; about all if None."""
-        return replace(self, sample=sample)
-
-    def knowing(self, share: float) -> Moments:
-        """Return the same queries, with the released share of the records that have a target."""
-        return replace(self, share_known=share)
-
-    @property
-    def n_missing(self) -> int:
-        """Exact number of the records asked that have no target."""
-        return self.records.total(record_sums.count_missing, self.sample)
-
-    def _total(self, ask: Callable[[Shard], A]) -> A:
-        return self.records.total(partial(record_sums.of_known, ask), self.sample)
-
-    @property
-    def structure(self) -> tuple[Design, Scale]:
-        """The public model: what merged moments must have in common."""
-        return self.design, self.scale
-
-    def __add__(self, other: Moments) -> Moments:
-        """Return the moments of the records of both, which must be different records."""
-        if self.structure != other.structure:
-            raise ValueError("Moments of different models cannot be added.")
-        return replace(self, records=self.records + other.records)
-
-    def sensitivity(self, unit: PrivacyUnit) -> float:
-        """Return the L1 sensitivity of the whole upper triangle; see `whole_block`."""
-        if not unit.whole_records:
-            raise ValueError("Linear regression protects whole records: privacy_unit='record'.")
-        return float(whole_block(self.design).protecting(unit).sensitivity)
-
-    def location_sums(self, grid: int) -> tuple[int, IntArray]:
-        """Return how many rows, and the sums of numbers, signs and target in units of 1/grid².
-
-        The number of rows is public or released, too.
-        """
-        self._check_grid(grid)
-        ask = partial(record_sums.location_sums, design=self.design, scale=self.scale)
-        return self.n, self._total(partial(ask, grid=grid))
-
-    def distance_counts(self, centres: FloatArray) -> IntArray:
-        """Count the distances of numbers and target from public centres; see `record_sums`."""
-        ask = partial(record_sums.distance_counts, design=self.design, scale=self.scale)
-        counts: IntArray = self._total(partial(ask, centres=centres))
-        return counts
-
-    def largest_counts(self) -> IntArray:
-        """Count the distances of the farthest number of every record; see `record_sums`."""
-        ask = partial(record_sums.largest_counts, design=self.design, scale=self.scale)
-        counts: IntArray = self._total(ask)
-        return counts
-
-    def window_counts(self, windows: Windows, which: Positions, grid: int) -> IntArray:
-        """Count the distances from 0 of some coordinates in their windows."""
-        self._check_grid(grid)
-        ask = partial(record_sums.window_counts, design=self.design, windows=windows)
-        counts: IntArray = self._total(partial(ask, which=which, grid=grid))
-        return counts
-
-    def residual_sum(self, baseline: Baseline, grid: int) -> IntArray:
-        """Return the sum of the residuals of a released model, in units of 1/grid²."""
-        self._check_grid(grid)
-        ask = partial(record_sums.residual_sum, design=self.design, scale=self.scale)
-        return np.array([self._total(partial(ask, baseline=baseline, grid=grid))])
-
-    def residual_counts(self, baseline: Baseline, grid: int) -> IntArray:
-        """Count the distances of a released model's residuals from 0."""
-        self._check_grid(grid)
-        ask = partial(record_sums.residual_counts, design=self.design, scale=self.scale)
-        counts: IntArray = self._total(partial(ask, baseline=baseline, grid=grid))
-        return counts
-
-    def clipped_excess(self, baseline: Baseline, half: float, grid: int) -> IntArray:
-        """Return the sum of what clipping takes of residuals, in units of 1/grid²."""
-        self._check_grid(grid)
-        ask = partial(record_sums.clipped_excess, design=self.design, scale=self.scale)
-        asked = partial(ask, baseline=baseline, half=half)
-        return np.array([self._total(partial(asked, grid=grid))])
-
-    def gram(
-        self,
-        grid: int,
-        window: Window,
-        windows: Windows | None = None,
-        norm: RowNorm | None = None,
-        baseline: Baseline | None = None,
-    ) -> IntArray:
-        """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t)."""
-        self._check_grid(grid)
-        ask = partial(record_sums.gram, design=self.design, scale=self.scale)
-        clipped = partial(ask, window=window, windows=windows, norm=norm, baseline=baseline)
-        sums: IntArray = self._total(partial(clipped, grid=grid))
-        return sums
-
-    def loss_derivatives(
-        self, grid: int, window: Window, windows: Windows, coefficients: FloatArray, limit: int
-    ) -> LossDerivatives:
-        """Return gradient and curvature of the robust loss; see `derivative_sums`."""
-        self._check_grid(grid)
-        ask = partial(derivative_sums, design=self.design, scale=self.scale, window=window)
-        asked = partial(ask, windows=windows, coefficients=coefficients, limit=limit)
-        return LossDerivatives.read(self._total(partial(asked, grid=grid)), grid)
-
-    def squared_residuals(self, model: Predictive, grid: int) -> tuple[int, int]:
-        """Return the sum of min(1, |y - f|/bound)² in units of 1/grid², and the rows it is of."""
-        self._check_grid(grid)
-        ask = partial(record_sums.squared_residuals, design=self.design, scale=self.scale)
-        return int(self._total(partial(ask, model=model, grid=grid))), self.n_known
-
-    def weighted_residuals(self, model: Predictive, grid: int) -> IntArray:
-        """Return the same sum, and those of squares times x² for every coordinate in its window."""
-        self._check_grid(grid)
-        ask = partial(record_sums.weighted_residuals, design=self.design, scale=self.scale)
-        sums: IntArray = self._total(partial(ask, model=model, grid=grid))
-        return sums
-
-    def without_noise(self) -> ReleasedMoments:
-        """Return the moments when no privacy is asked for: not rounded to the grid either."""
-        ask = partial(record_sums.plain_gram, design=self.design, scale=self.scale)
-        gram = self._total(ask)
-        nothing, windows = np.zeros(gram.shape), Windows.whole(self.design.width)
-        known = max(1, self.n - self.n_missing)
-        return ReleasedMoments(self.design, known, gram, nothing, WHOLE_WINDOW, windows)
-
-    def _check_grid(self, grid: int) -> None:
-        """Refuse more records than 64-bit sums on this grid can hold."""
-        if self.n * grid**2 >= _MOST_SUM:
-            raise ValueError(f"{self.n} samples are too many for exact sums on a grid of {grid}.")
+    def matrix(self) -> FloatArray:
+        """Return the symmetric matrix of all sums."""
+        (one, both), (_, square) = self._outer
+        first, last = self._cross
+        return np.block(
+            [
+                [np.full((1, 1), one), first[None], np.full((1, 1), both)],
+                [first[:, None], self._inner, last[:, None]],
+                [np.full((1, 1), both), last[None], np.full((1, 1), square)],
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -519,11 +349,80 @@ class ReleasedMoments:
     """Moments after noise: public, with the variance of the noise."""
 
     design: Design
-    n: int  # Number of records.
+    n: int  # Number of records with a target.
     gram: FloatArray  # (width + 2, width + 2): sums of zz' plus noise, z = (1, x, t).
     # Variance of the noise in every entry; 0 where an entry is public or free of noise.
     variance: FloatArray
-    window: Window  # Where the target was clipped, and the scale of t.
-    windows: Windows  # Where the columns were clipped, and the scale of x.
     # What was added to every diagonal entry so that the matrix is positive semi-definite.
     increment: float = 0.0
+
+
+def exact_moments(records: LinearRecords) -> ReleasedMoments:
+    """Return the moments when no privacy is asked for: not rounded to a grid either."""
+    exact = plain_gram(records)
+    n = max(1, records.n - records.n_missing)
+    return ReleasedMoments(records.design, n, exact, np.zeros(exact.shape))
+
+
+class Products(Protocol):
+    """Entries of the moments that are released together."""
+
+    @property
+    def rows(self) -> Positions:
+        """Rows of the upper triangle."""
+
+    @property
+    def columns(self) -> Positions:
+        """Columns of the upper triangle."""
+
+
+class NoisyMoments(NamedTuple):
+    """Moments of which only the public entries are known, to be filled with noisy ones."""
+
+    design: Design
+    n: int
+    gram: FloatArray
+    variance: FloatArray
+
+    @classmethod
+    def of(cls, design: Design, n: int) -> NoisyMoments:
+        """Return moments without any entry."""
+        size = design.width + 2
+        return cls(design, n, np.zeros((size, size)), np.zeros((size, size)))
+
+    def put(self, block: Products, sums: FloatArray, variance: FloatArray) -> None:
+        """Fill a block and its mirror image, then what is public or known twice."""
+        for matrix, values in ((self.gram, sums), (self.variance, variance)):
+            matrix[block.rows, block.columns] = values
+            matrix[block.columns, block.rows] = values
+        self._put_public()
+        self._put_levels()
+
+    def _put_public(self) -> None:
+        """Put n for the constant and the squares of signs, 0 for products of two levels."""
+        design, x = self.design, slice(1, -1)
+        apart = (design.column[:, None] == design.column) & design.levels
+        np.fill_diagonal(apart, False)
+        ones = np.concatenate([[0], 1 + np.flatnonzero(design.signs)])
+        for matrix, n in ((self.gram, float(self.n)), (self.variance, 0.0)):
+            matrix[x, x][apart] = 0.0
+            matrix[ones, ones] = n
+
+    def _put_levels(self) -> None:
+        """Average the sum of a level and the sum of its squares: a level's square is the level."""
+        levels = 1 + np.flatnonzero(self.design.levels)
+        values = np.stack([self.gram[0, levels], self.gram[levels, levels]])
+        errors = np.stack([self.variance[0, levels], self.variance[levels, levels]])
+        with np.errstate(divide="ignore"):
+            weights = np.where(errors > 0, 1 / errors, 0.0)
+        released = weights.sum(axis=0) > 0  # both are 0 where epsilon is so large that noise is
+        weights[:, ~released] = 0.5
+        average = (weights * values).sum(axis=0) / weights.sum(axis=0)
+        error = np.where(released, 1 / weights.sum(axis=0), 0.0)
+        for matrix, both in ((self.gram, average), (self.variance, error)):
+            matrix[0, levels] = matrix[levels, 0] = matrix[levels, levels] = both
+
+    def released(self, increment: float = 0.0) -> ReleasedMoments:
+        """Return the filled moments."""
+        raised = self.gram + increment * np.eye(len(self.gram))
+        return ReleasedMoments(self.design, self.n, raised, self.variance, increment)

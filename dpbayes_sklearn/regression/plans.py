@@ -1,19 +1,24 @@
-"""How moments of a regression are released: a plan for each mechanism.
+"""How a linear regression is released: a plan for each mechanism.
 
-The proofs stand with the mechanisms' options. Every choice is made from the number of records, the
-columns' domains and the budget; what a later step needs besides is released by an earlier one.
+Moments between the declared bounds are released in one step, as the papers do: their noise is
+relative to the bounds. The engine of convex models is what "auto" chooses.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, singledispatch
+from functools import cached_property, lru_cache, singledispatch
 
 import numpy as np
 
-from dpbayes_sklearn.data.records import LocalRecords
+from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn.convex.design import Design
+from dpbayes_sklearn.convex.draws import DrawsPlan
+from dpbayes_sklearn.convex.linear import LinearPlan
+from dpbayes_sklearn.convex.mode import MOST_PARAMETERS, ModePlan
+from dpbayes_sklearn.convex.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.convex.records import LinearRecords, check_unit
 from dpbayes_sklearn.mechanisms import (
     MAP,
     Auto,
@@ -24,249 +29,119 @@ from dpbayes_sklearn.mechanisms import (
     Sampler,
     registered_names,
 )
-from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.noise import DiscreteLaplace, Noise, NoiseLaw
 from dpbayes_sklearn.noise.integers import random_source
+from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
-from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.gaussian import composed_rho
-from dpbayes_sklearn.regression.ball_draws import (
-    REAL_ARITHMETIC,
-    BallDrawPlan,
-    check_draws,
-    draws_cost,
-    release_draws,
-)
-from dpbayes_sklearn.regression.design import Design, Reach, Scale
 from dpbayes_sklearn.regression.gram import (
     NARROWEST,
     GaussianGram,
     GramMatrix,
     gaussian_gram,
     gram_block,
-    noise_of_products,
 )
-from dpbayes_sklearn.regression.location import Located
-from dpbayes_sklearn.regression.mode import check_mode, shares_of
-from dpbayes_sklearn.regression.moments import Block, Moments, pairs_block, whole_block
-from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.record_sums import RADII
-from dpbayes_sklearn.regression.release import (
+from dpbayes_sklearn.regression.inference import update
+from dpbayes_sklearn.regression.moments import (
+    Block,
     NoisyMoments,
-    Products,
-    Stages,
-    by_levels,
-    gaussian_stages,
-    noisy_moments,
-    regression_posterior,
-    release_mode,
-    scaled_by_residuals,
-    stages,
-    two_stages,
-    uneven,
+    exact_moments,
+    gram,
+    largest_grid,
+    whole_block,
 )
-from dpbayes_sklearn.regression.step_noise import Shares, gaussian_grid, widening
-from dpbayes_sklearn.release import Expense, Facts, Plan, less_noise
+from dpbayes_sklearn.release import Facts, Plan, Step, StepPlan
 
-_WIDER_FROM, _LARGER_FROM, _LARGER_FROM_EACH = 1000.0, 3000.0, 500.0
-"""Records times epsilon from which windows are wider, and from which bounds of a record's norm are
-larger: in all, and for each column. The more columns, the more the bound saves."""
+LinearRelease = Plan[LinearRecords, GaussianPosterior]
 
-_GAUSSIAN_WIDER_FROM = 1500.0
-"""The same of Gaussian noise, for windows and for the bound of a record's norm."""
-
-_MODE_COLUMNS = 20
-"""Columns beyond which moments with Gaussian noise are better than a purely private mode."""
-
-_GAUSSIAN_MODE_BELOW = 40
-"""Records times epsilon for each column below which a mode with Gaussian noise beats moments."""
-
-_SHARPEST = 1e9
-"""Exponent of the likelihood at most: a regression drawn with less error than data ever have."""
-
-_MOST_COORDINATES = 4000
-"""More need tens of gigabytes: a matrix of 1,200 takes one, and half a minute."""
-
+_MISSING_SHARE = Fraction(1, 50)  # The number of records without a target gets this part.
+_SEEN = 3.5  # It is believed if it is so many standard deviations above 0.
 _MOST_DRAWS, _MATRICES = 1_000_000, 200
 """Numbers, and matrices, that the public simulation of an increment draws at most."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MomentsPlan(Plan[Moments, GaussianPosterior]):
-    """A release of a regression."""
+class ExactMoments(Plan[LinearRecords, GaussianPosterior]):
+    """No noise: no privacy is asked for."""
 
     prior: GaussianPrior
     facts: Facts
 
-    def _known(self, statistics: Moments) -> Moments:
-        """Return the queries with what is public: who is protected, and how many records."""
-        protected = statistics.protecting(self.cost.unit)
-        return protected.sized(self.facts) if self.facts.laws else protected
-
-
-class ExactMoments(MomentsPlan):
-    """No noise: no privacy is asked for."""
-
-    def release(self, statistics: Moments, noise: Noise) -> GaussianPosterior:
+    def release(self, statistics: LinearRecords, noise: Noise) -> GaussianPosterior:
         """Return the exact posterior."""
-        return self.prior.update(self._known(statistics).without_noise())
+        return update(self.prior, exact_moments(statistics))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SharedPlan(MomentsPlan):
-    """A release in steps that share the budget."""
+class MomentsPlan(StepPlan[LinearRecords, GaussianPosterior]):
+    """Noise in the products of all columns and the target."""
 
-    shares: Shares
+    prior: GaussianPrior
+    facts: Facts
+    block: GramMatrix | Block | GaussianGram
+    grid: int
+    law: NoiseLaw
+    products: Budget  # What the products spend.
+    increment: float = 0.0  # What is added to every diagonal entry.
 
-    @property
-    def steps(self) -> tuple[Expense, ...]:
-        """The steps, each with its part of epsilon; Gaussian noise shares rho, not epsilon."""
-        if self.shares.gaussian:
-            return super().steps
-        names = ("place of the target", "places of columns", "means of two-valued columns",
-                 "mean of the target", "products of columns and target", "residuals",
-                 "residuals weighted by columns", "correlations of columns")  # fmt: skip
-        unit, shares = self.cost.unit, self.shares
-        parts = zip(names, (*shares[:6], shares.uneven, shares.pairs), strict=True)
-        return tuple(Expense(what, Budget(own, unit=unit)) for what, own in parts if own)
+    @cached_property
+    def steps(self) -> tuple[Step[LinearRecords, int], ...]:
+        """How many records have no target, and the products."""
+        products = Step(
+            "products of columns and target", self.products, self.law,
+            ask=self.ask_products, read=self.read_products,
+        )  # fmt: skip
+        if self.cost.unit.size_is_secret:  # records without a target are left out
+            return (products,)
+        share = Fraction(self.cost.epsilon) - Fraction(self.products.epsilon)
+        law = DiscreteLaplace.of(laplace_scale(self.cost.unit.n_changed, share), [1])
+        missing = Step(
+            "records without a target", Budget(share, unit=self.cost.unit), law,
+            ask=lambda records, known: [np.array([records.n_missing])],
+            read=self.read_missing,
+        )  # fmt: skip
+        return missing, products
 
+    def read_missing(self, known: None, noisy: list[IntArray]) -> int:
+        """Return how many records have a target."""
+        missing, law = float(noisy[0][0]), self.steps[0].law
+        seen = missing > _SEEN * float(law.variance()) ** 0.5
+        return max(1, self.facts.n - round(missing) * seen)
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NoisyProducts(SharedPlan):
-    """Noise in the products of all columns and the target, in one stage or in two."""
+    def ask_products(self, records: LinearRecords, known: int | None) -> list[IntArray]:
+        """Return the sums, in the order of the law."""
+        exact = gram(records, self.grid)[self.block.rows, self.block.columns]
+        return np.split(exact, np.cumsum(self.law.sizes)[:-1])
 
-    stages: Stages = Stages.MOMENTS
-
-    def release(self, statistics: Moments, noise: Noise) -> GaussianPosterior:
-        """Release places, products, the target's mean and the residuals."""
-        moments, shares = self._known(statistics), self.shares
-        if self.stages is Stages.MODE:
-            return release_mode(moments, self.prior, self.cost, noise)
-        wider = _GAUSSIAN_WIDER_FROM if shares.gaussian else _WIDER_FROM
-        products = Products(self._block, widening(self._n_epsilon, wider))
-        if self.stages is Stages.BOTH:
-            return two_stages(moments, self.prior, self._in_two_stages, products, noise)
-        return regression_posterior(moments, self.prior, shares, products, noise)
-
-    @property
-    def _n_epsilon(self) -> float:
-        return self.facts.n * float(self.shares.per_record)
-
-    def _block(self, places: Located) -> GramMatrix | Block | GaussianGram:
-        """Return the products of values in their windows."""
-        return self.products(places.reach(self.prior.design))
-
-    def products(self, reach: Reach | None = None) -> GramMatrix | Block | GaussianGram:
-        """Return the products of values in windows of this reach, or of a usual one."""
-        design, unit, both = self.prior.design, self.cost.unit, self.stages is Stages.BOTH
-        deviations = norm_deviations(self._n_epsilon, design, both)
-        if self.shares.gaussian:
-            deviations = deviations if both else gaussian_deviations(self._n_epsilon)
-            return gaussian_gram(design, reach, deviations).protecting(unit)
-        if reach is not None:
-            reach = reach._replace(known=both)
-        return gram_block(design, unit, reach, deviations)
-
-    def beats(self, other: NoisyProducts) -> bool:
-        """Tell which has less variance on average over the released products.
-
-        Two stages are better than a mode, and that is better than one stage of moments, unless
-        columns are many.
-        """
-        order = [Stages.BOTH, Stages.MODE, Stages.MOMENTS]
-        if len(self.prior.design.features) > _MODE_COLUMNS:
-            order = [Stages.BOTH, Stages.MOMENTS, Stages.MODE]
-        if self.stages is not other.stages:
-            return order.index(self.stages) < order.index(other.stages)
-        mine, theirs = (
-            noise_of_products(plan.prior.design, plan.products(), plan.share_of_products)
-            for plan in (self, other)
-        )
-        return mine < theirs
-
-    @property
-    def share_of_products(self) -> Fraction:
-        """Part of epsilon, or of rho, that the products have; in two stages, those of residuals."""
-        both = self.stages is Stages.BOTH
-        return (self._in_two_stages if both else self.shares).model
-
-    @property
-    def _in_two_stages(self) -> Shares:
-        return self.shares.in_two_stages(self.facts.n, len(self.prior.design.features))
+    def read_products(self, known: int | None, noisy: list[IntArray]) -> GaussianPosterior:
+        """Return the belief that the moments leave."""
+        found = NoisyMoments.of(self.prior.design, self.facts.n if known is None else known)
+        unit = float(self.grid) ** 2
+        found.put(self.block, np.concatenate(noisy) / unit, self.law.variances / unit**2)
+        return update(self.prior, found.released(self.increment))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ChebyshevSums(SharedPlan):
-    """Noise in the sums of Chebyshev polynomials, raised so that moments need no repair."""
-
-    stealth: float
-
-    def release(self, statistics: Moments, noise: Noise) -> GaussianPosterior:
-        """Release all sums at once."""
-        moments, shares, unit = self._known(statistics), self.shares, self.cost.unit
-        design = moments.design
-        block = whole_block(design).protecting(unit)
-        products = Products(lambda _: block, widening(moments.n * float(shares.per_record)))
-        noisy, places = noisy_moments(moments, shares, products, noise)
-        moments = moments.knowing(places.share_known)
-        increment = moment_increment(design, self.stealth, unit) / float(shares.model)
-        released = noisy.released(places.window, increment)
-        found = self.prior.update(released, places, uneven=uneven(moments, shares, noise))
-        return scaled_by_residuals(found, moments, shares, noise)
-
-
-class PerturbedMode(MomentsPlan):
-    """The mode of a robust posterior, its gradient perturbed."""
-
-    def release(self, statistics: Moments, noise: Noise) -> GaussianPosterior:
-        """Release the mode."""
-        return release_mode(self._known(statistics), self.prior, self.cost, noise)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DrawnCoefficients(MomentsPlan):
-    """Draws of the coefficients from a tempered posterior, or of one near its mode."""
-
-    n_draws: int
-    sharp: bool
-
-    def release(self, statistics: Moments, noise: Noise) -> GaussianPosterior:
-        """Draw the coefficients."""
-        return release_draws(
-            self._known(statistics), self.prior, self.cost, noise, self._law, self.n_draws
-        )
-
-    def _law(self, affordable: float, variance: float) -> BallDrawPlan:
-        if not self.sharp:
-            return BallDrawPlan(min(affordable, 1 / variance), 1.0, self.n_draws)
-        weight = min(affordable, _SHARPEST / variance)
-        return BallDrawPlan(weight, max(1.0, weight * variance), 1)
-
-
-def plan(mechanism: Mechanism, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
+def plan(mechanism: Mechanism, prior: GaussianPrior, facts: Facts, budget: Budget) -> LinearRelease:
     """Return how a regression is released; what cannot be released is refused."""
-    make = moments_plan.dispatch(type(mechanism))
-    if budget.infinite and make is not moments_plan.dispatch(object):
+    make = linear_plan.dispatch(type(mechanism))
+    check_unit(budget.unit)
+    if budget.infinite and make is not linear_plan.dispatch(object):
         cost = budget.without_delta
         return ExactMoments(cost=cost, mechanism=mechanism.name(), prior=prior, facts=facts)
-    if prior.design.width > _MOST_COORDINATES:
+    if prior.design.width > MOST_PARAMETERS:
         raise ValueError(
-            f"The model has {prior.design.width} coefficients, more than {_MOST_COORDINATES}: "
+            f"The model has {prior.design.width} coefficients, more than {MOST_PARAMETERS}: "
             "merge categories or leave out columns."
         )
-    made: MomentsPlan = make(mechanism, prior, facts, budget)
+    made: LinearRelease = make(mechanism, prior, facts, budget)
     return made
 
 
-def structure_of(prior: GaussianPrior, facts: Facts, unit: PrivacyUnit) -> Moments:
-    """Return queries of records that nobody has, with these public facts."""
-    return Moments(prior.design, Scale(0.0, 1.0), LocalRecords([]), unit, facts)
-
-
 @singledispatch
-def moments_plan(
+def linear_plan(
     mechanism: Mechanism, prior: GaussianPrior, facts: Facts, budget: Budget
-) -> MomentsPlan:
-    """Return how moments are released, by the type of the mechanism; others are refused."""
+) -> LinearRelease:
+    """Return how a regression is released, by the type of the mechanism; others are refused."""
     raise ValueError(f"The {mechanism.name()} mechanism cannot release moments statistics.")
 
 
@@ -276,174 +151,93 @@ def mechanism_names() -> set[str]:
     >>> sorted(mechanism_names())
     ['auto', 'fourier', 'gaussian', 'laplace', 'map', 'sampler']
     """
-    return registered_names(moments_plan)
+    return registered_names(linear_plan)
 
 
-@moments_plan.register
-def _laplace(
-    mechanism: Laplace, prior: GaussianPrior, facts: Facts, budget: Budget
-) -> NoisyProducts:
-    shares = laplace_shares(prior, facts.n, budget)
-    shares.grid(prior.design, facts.n)  # refuses noise that cannot be drawn
-    how = stages(structure_of(prior, facts, budget.unit), prior, budget)
-    return NoisyProducts(
+def _of_products(budget: Budget) -> Fraction:
+    """Return the part of epsilon that the products have."""
+    epsilon = Fraction(budget.epsilon)
+    return epsilon if budget.unit.size_is_secret else epsilon * (1 - _MISSING_SHARE)
+
+
+@linear_plan.register
+def _(mechanism: Laplace, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
+    block = gram_block(prior.design, budget.unit)
+    return _with_noise(mechanism, prior, facts, budget, block)
+
+
+@linear_plan.register
+def _(mechanism: Fourier, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
+    block = whole_block(prior.design).protecting(budget.unit)
+    increment = moment_increment(prior.design, mechanism.stealth, budget.unit)
+    return _with_noise(
+        mechanism, prior, facts, budget, block, increment / float(_of_products(budget))
+    )
+
+
+def _with_noise(
+    mechanism: Mechanism,
+    prior: GaussianPrior,
+    facts: Facts,
+    budget: Budget,
+    block: GramMatrix | Block,
+    increment: float = 0.0,
+) -> MomentsPlan:
+    share, size = _of_products(budget), prior.design.width + 2
+    scale = 2 * budget.unit.n_changed * size**2 / float(share)
+    grid = largest_grid(facts.n_bound, scale)
+    return MomentsPlan(
         cost=budget.without_delta,
         mechanism=mechanism.name(),
         prior=prior,
         facts=facts,
-        shares=_with_pairs(shares, prior.design, facts.n, how),
-        stages=how,
+        block=block,
+        grid=grid,
+        law=block.law(share, grid),
+        products=Budget(share, unit=budget.unit),
+        increment=increment,
     )
 
 
-def _with_pairs(shares: Shares, design: Design, n: int, how: Stages) -> Shares:
-    """Return shares with one for the correlations of numbers, if there are two stages."""
-    if how is not Stages.BOTH or not design.intercept:
-        return shares
-    return shares.with_pairs(n, pairs_block(design).l1_sensitivity)
-
-
-@moments_plan.register
-def _gaussian(
-    mechanism: Gaussian, prior: GaussianPrior, facts: Facts, budget: Budget
-) -> NoisyProducts:
-    shares = gaussian_shares(prior, facts.n, budget)
-    cost = budget._replace(rho=shares.total)
-    how = gaussian_stages(prior.design, facts.n, shares, prior.inference)
-    return NoisyProducts(
-        cost=cost,
+@linear_plan.register
+def _(mechanism: Gaussian, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
+    share, block = _of_products(budget), gaussian_gram(prior.design).protecting(budget.unit)
+    grid = largest_grid(facts.n_bound, 100 * len(block) / float(share))
+    rho = Fraction(composed_rho(share, budget.delta, len(block), grid**2 // NARROWEST))
+    products = Budget(share, budget.delta, budget.unit, rho)
+    missing = Fraction(budget.epsilon) - share
+    return MomentsPlan(
+        cost=budget._replace(rho=rho + missing**2 / 2),
         mechanism=mechanism.name(),
         prior=prior,
         facts=facts,
-        shares=_with_pairs(shares, prior.design, facts.n, how),
-        stages=how,
+        block=block,
+        grid=grid,
+        law=block.law(rho, grid),
+        products=products,
     )
 
 
-@moments_plan.register
-def _(mechanism: Auto, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
-    """Take what is better by public facts.
-
-    A mode with Gaussian noise, of many columns, is better than one with pure noise, and than
-    moments if there are few records for each column, or many levels.
-    """
-    public = prior, facts, budget
-    best = pure = _laplace(Laplace(), *public)
-    if pure.stages is not Stages.MODE or by_levels(prior.design) == 1:
-        best = less_noise(pure, lambda: _gaussian(Gaussian(), *public))
-    records = facts.n * float(best.shares.per_record)
-    few = records < _GAUSSIAN_MODE_BELOW * len(prior.design.features)
-    if (few or best.stages is Stages.MODE) and prior.inference == "noise_aware":
-        with suppress(ValueError):  # if there is no exact noise, or more columns than a mode has
-            mode = _map(MAP(), *public)
-            return mode if mode.cost.delta else best
-    return best
+@linear_plan.register
+def _(mechanism: Auto, prior: GaussianPrior, facts: Facts, budget: Budget) -> LinearRelease:
+    """Take the whole recipe if there are enough records, otherwise a mode alone."""
+    if prior.inference == "noise_aware" and LinearPlan.suits(prior, facts, budget):
+        return LinearPlan(
+            cost=budget.without_delta, mechanism=MAP().name(), prior=prior, facts=facts
+        )
+    return ModePlan.of(MAP().name(), prior, facts, budget)
 
 
-@moments_plan.register
-def _(mechanism: Fourier, prior: GaussianPrior, facts: Facts, budget: Budget) -> ChebyshevSums:
-    # only matrix noise gains if signs are centred
-    shares = laplace_shares(prior, facts.n, budget, centre_signs=False)
-    shares.grid(prior.design, facts.n)
-    return ChebyshevSums(
-        cost=budget.without_delta,
-        mechanism=mechanism.name(),
-        prior=prior,
-        facts=facts,
-        shares=shares,
-        stealth=mechanism.stealth,
-    )
+@linear_plan.register
+def _(mechanism: MAP, prior: GaussianPrior, facts: Facts, budget: Budget) -> LinearRelease:
+    if prior.coef_bound is not None:
+        return DrawsPlan.of(mechanism.name(), prior, facts, budget, 1, sharp=True)
+    return ModePlan.of(mechanism.name(), prior, facts, budget)
 
 
-@moments_plan.register
-def _(mechanism: Sampler, prior: GaussianPrior, facts: Facts, budget: Budget) -> DrawnCoefficients:
-    structure = structure_of(prior, facts, budget.unit)
-    check_draws(structure, prior, budget)
-    rho, needs_delta = draws_cost(structure, prior, budget, mechanism.n_samples)
-    delta = budget.delta if needs_delta else Fraction(0)
-    return DrawnCoefficients(
-        cost=budget._replace(delta=delta, rho=rho),
-        mechanism=mechanism.name(),
-        conditions=(REAL_ARITHMETIC,),
-        prior=prior,
-        facts=facts,
-        n_draws=mechanism.n_samples,
-        sharp=False,
-    )
-
-
-@moments_plan.register
-def _map(mechanism: MAP, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
-    structure, name = structure_of(prior, facts, budget.unit), mechanism.name()
-    check_draws(structure, prior, budget)
-    cost = budget.without_delta
-    if prior.coef_bound is None:
-        mode = check_mode(structure, shares_of(structure, prior, budget).model, budget)
-        cost = budget._replace(rho=None) if mode.needs_delta else cost
-        return PerturbedMode(cost=cost, mechanism=name, prior=prior, facts=facts)
-    return DrawnCoefficients(
-        cost=cost,
-        mechanism=name,
-        conditions=(REAL_ARITHMETIC,),
-        prior=prior,
-        facts=facts,
-        n_draws=1,
-        sharp=True,
-    )
-
-
-def laplace_shares(
-    prior: GaussianPrior, n: int, budget: Budget, *, centre_signs: bool = True
-) -> Shares:
-    """Return the shares of epsilon that the steps of a regression have."""
-    return Shares.of(
-        budget,
-        n,
-        int(prior.design.numbers.sum()),
-        int(prior.design.signs.sum()) * centre_signs,
-        mean=prior.design.intercept,
-        residuals=prior.noise_variance is None,
-        weighted=_weighted(prior),
-    )
-
-
-def _weighted(prior: GaussianPrior) -> int:
-    """Return how many weighted sums of residuals intervals of coefficients need."""
-    wanted = prior.noise_variance is None and prior.inference == "noise_aware"
-    return wanted * (prior.design.width + 1)
-
-
-def gaussian_shares(prior: GaussianPrior, n: int, budget: Budget) -> Shares:
-    """Return the shares of rho that the steps of a regression have."""
-    design, (epsilon, delta, *_) = prior.design, budget
-    per_record = Fraction(zcdp_rho(epsilon, delta)) / budget.unit.max_records**2
-    grid = gaussian_grid(design, n, per_record)
-    size = design.width + 2
-    numbers = size * (3 * size // 2 + 2 * len(RADII) + 5)  # at most so many, in two stages
-    return Shares.of_rho(
-        composed_rho(epsilon, delta, numbers, grid**2 // NARROWEST),
-        budget,
-        n,
-        int(design.numbers.sum()),
-        int(design.signs.sum()),
-        mean=design.intercept,
-        residuals=prior.noise_variance is None,
-        weighted=_weighted(prior),
-    )
-
-
-def norm_deviations(n_epsilon: float, design: Design, two_stages: bool = False) -> float:
-    """Return the deviations of a record's squared norm beyond which it is scaled.
-
-    In two stages scaling concerns the change to the first one only: more records may be scaled.
-    """
-    records = max(_LARGER_FROM, _LARGER_FROM_EACH * len(design.features))
-    return widening(n_epsilon, records) ** (2 if two_stages else 4)
-
-
-def gaussian_deviations(n_epsilon: float) -> float:
-    """Return the same for Gaussian noise in one stage."""
-    return widening(n_epsilon, _GAUSSIAN_WIDER_FROM) ** 2
+@linear_plan.register
+def _(mechanism: Sampler, prior: GaussianPrior, facts: Facts, budget: Budget) -> LinearRelease:
+    return DrawsPlan.of(mechanism.name(), prior, facts, budget, mechanism.n_samples)
 
 
 @lru_cache(maxsize=64)

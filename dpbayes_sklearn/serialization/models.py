@@ -11,6 +11,9 @@ import numpy as np
 
 from dpbayes_sklearn import noise
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, NoisyDirichlet
+from dpbayes_sklearn.convex.design import Windows
+from dpbayes_sklearn.convex.posterior import CoefficientDraws, GaussianPosterior
+from dpbayes_sklearn.convex.slopes import Slopes
 from dpbayes_sklearn.counts.adaptive import AdaptivePosterior
 from dpbayes_sklearn.counts.dirichlet import DirichletPosterior, DirichletPrior
 from dpbayes_sklearn.counts.fourier import ReleasedCharacters, closure, sum_count, varying_families
@@ -23,10 +26,6 @@ from dpbayes_sklearn.counts.temperature import Tempering
 from dpbayes_sklearn.logistic.posterior import LogisticPosterior
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.privacy import PrivacyGuarantee, PrivacyUnit
-from dpbayes_sklearn.regression.design import Windows
-from dpbayes_sklearn.regression.mode import CoefficientDraws
-from dpbayes_sklearn.regression.posterior import GaussianPosterior
-from dpbayes_sklearn.regression.slopes import Slopes
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.declared import read_categories, read_interval, refuse
 from dpbayes_sklearn.serialization.codecs import (
@@ -256,9 +255,9 @@ def _wrong_gaussian(posterior: GaussianPosterior) -> str | None:
     width = posterior.coefficients.shape
     draws = getattr(posterior, "draws", np.zeros((1, *width)))
     fits = len(width) == 1 and posterior.covariance.shape == width * 2
-    slopes = posterior.slopes
-    fits = fits and slopes.mean.shape == width and slopes.growth.shape == (len(slopes.growth), 2)
-    fits = fits and slopes.sampling.shape == slopes.privacy.shape == width * 2
+    if (slopes := posterior.slopes) is not None:
+        fits = fits and slopes.mean.shape == width and slopes.growth.ndim == 1
+        fits = fits and slopes.sampling.shape == slopes.privacy.shape == width * 2
     ends = posterior.windows.centres.shape, posterior.windows.halves.shape
     fits = fits and ends == ((width[0] - 1,),) * 2 and bool((posterior.windows.halves > 0).all())
     fits = fits and draws.shape == (len(draws), *width) and len(draws) > 0
@@ -279,7 +278,8 @@ _of_fields(
     inference=text_among("plug_in", "noise_aware", "adaptive"),
     temperature=_TEMPERATURE,
 )
-_of_fields(Slopes, n=optional(integer(0, 2**62)))
+_BY_TYPE["Slopes | None"] = optional(_of_fields(Slopes))
+_BY_TYPE["int | None"] = optional(integer(0, 2**62))
 _of_fields(Windows)
 _of_fields(Tempering, temperature=_FRACTION_OF_ONE, emphasis=real(0.0, 2.0))
 _RELEASED = one_of({ReleasedCounts: _COUNTS, ReleasedCharacters: _CHARACTERS})

@@ -13,6 +13,7 @@ import pytest
 
 from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Fixed, quadratic_range
+from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.counts import plans, tables
 from dpbayes_sklearn.counts.fourier import stealth_increment
 from dpbayes_sklearn.counts.network import Network
@@ -20,7 +21,6 @@ from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.mechanisms import MAP, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise, SupNorm
 from dpbayes_sklearn.regression import release, step_noise
-from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.schema import Categories, Interval
 
 STAR = Network.star([2, 2], 2)

@@ -22,7 +22,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit.fuzzing import every_case
 from dpbayes_sklearn.audit.leaks import fitted_numbers, leaks, walk
-from dpbayes_sklearn.regression.design import WHOLE_WINDOW
+from dpbayes_sklearn.convex.design import WHOLE_WINDOW
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.release import boundary
 

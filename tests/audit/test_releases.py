@@ -8,15 +8,15 @@ import pytest
 from dpbayes_sklearn.audit.releases import audit_release, released_numbers
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Beta, SimplexPrior
+from dpbayes_sklearn.convex.design import Design, Scale
+from dpbayes_sklearn.convex.posterior import GaussianPrior
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.mechanisms import Geometric, Laplace, LaplaceImproved, Sampler
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Interval
 
 COIN = Network((2,), ((),))

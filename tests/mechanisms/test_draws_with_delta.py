@@ -10,6 +10,7 @@ import pytest
 
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
 from dpbayes_sklearn.audit import enumerate_delta
+from dpbayes_sklearn.convex.draws import loss_of_a_draw
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior, sampler_law
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid, release_rho, split_priors
@@ -18,7 +19,6 @@ from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.query import PosteriorQuerySession
-from dpbayes_sklearn.regression.ball_draws import loss_of_a_draw
 
 DELTA = Fraction(1, 10**6)
 

@@ -12,6 +12,8 @@ from dpbayes_sklearn import BayesianLinearRegression
 from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
+from dpbayes_sklearn.convex.design import Design, Scale
+from dpbayes_sklearn.convex.posterior import GaussianPrior
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.exceptions import BudgetError
 from dpbayes_sklearn.mechanisms import Auto, Gaussian, Laplace
@@ -19,11 +21,9 @@ from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.discrete_gaussian import MAX_VARIANCE
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.regression import step_noise as noise_module
-from dpbayes_sklearn.regression.design import Design, Scale
 from dpbayes_sklearn.regression.gram import NARROWEST
 from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.regression.plans import gaussian_shares, plan
-from dpbayes_sklearn.regression.posterior import GaussianPrior
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval
 from tests.releasing import carried_out

@@ -9,11 +9,11 @@ from benchmarks.audit import _models as audited
 from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
 from dpbayes_sklearn.audit._shifts import shifts
 from dpbayes_sklearn.audit._universes import MomentUniverse
+from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, Budget, PrivacyUnit
-from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.release import Facts, RecordCount, SizePlan
 from dpbayes_sklearn.schema import Categories, Interval
 

@@ -14,11 +14,11 @@ from dpbayes_sklearn.base.classifier import PUBLIC_TYPES
 from dpbayes_sklearn.base.estimator import SEEDED, WIDTH_OF_LIST
 from dpbayes_sklearn.base.supervised import KEPT_SECRET
 from dpbayes_sklearn.conjugate import REFUSES
+from dpbayes_sklearn.convex.draws import REAL_ARITHMETIC
 from dpbayes_sklearn.data.persons import COUNTED, OWN_WEIGHTS, PROMISED
 from dpbayes_sklearn.metrics.plan import BESIDES
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
-from dpbayes_sklearn.regression.ball_draws import REAL_ARITHMETIC
 from dpbayes_sklearn.serialization.models import GUARANTEE as CODEC
 
 CONDITIONS = (

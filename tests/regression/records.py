@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 
-from dpbayes_sklearn.regression.design import Design, Reach
+from dpbayes_sklearn.convex.design import Design, Reach
 from dpbayes_sklearn.schema import Categories, Interval
 
 NUMBER, SIGN, LEVELS = Interval(-1, 1), Categories([*"ab"]), Categories([*"xyz"])

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
+from dpbayes_sklearn.regression.mode import DrawLaw, Units, even_squares, posterior_of_draws
 from numpy.testing import assert_allclose
 
-from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Window, Windows
-from dpbayes_sklearn.regression.mode import DrawLaw, Units, even_squares, posterior_of_draws
-from dpbayes_sklearn.regression.posterior import GaussianPrior
+from dpbayes_sklearn.convex.design import WHOLE_WINDOW, Design, Window, Windows
+from dpbayes_sklearn.convex.posterior import GaussianPrior
 from dpbayes_sklearn.schema import Categories, Interval
 
 DESIGN = Design((Interval(-1, 1), Categories([*"ab"]), Categories([*"wxyz"])))

@@ -7,8 +7,18 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from dpbayes_sklearn.regression.location import predictors
+from dpbayes_sklearn.regression.record_sums import Baseline
 
 from dpbayes_sklearn import BayesianLinearRegression, Interval, Schema
+from dpbayes_sklearn.convex.design import (
+    WHOLE_WINDOW,
+    DecorrelatedWindows,
+    Design,
+    Scale,
+    Windows,
+)
+from dpbayes_sklearn.convex.posterior import GaussianPrior
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.mechanisms import Gaussian, Laplace
 from dpbayes_sklearn.noise.discrete_gaussian import representable_variance
@@ -16,18 +26,8 @@ from dpbayes_sklearn.noise.law import representable_scale
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression import design as design_module
 from dpbayes_sklearn.regression import release
-from dpbayes_sklearn.regression.design import (
-    WHOLE_WINDOW,
-    DecorrelatedWindows,
-    Design,
-    Scale,
-    Windows,
-)
-from dpbayes_sklearn.regression.location import predictors
 from dpbayes_sklearn.regression.moments import Moments, pairs_block
 from dpbayes_sklearn.regression.plans import plan
-from dpbayes_sklearn.regression.posterior import GaussianPrior
-from dpbayes_sklearn.regression.record_sums import Baseline
 from dpbayes_sklearn.release import Facts
 
 AXES = np.array([[1.0, 0.0, 0.0], [-3.7, 5.1, 0.0], [0.4, -2.3, 1.9]])

@@ -3,8 +3,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from dpbayes_sklearn.convex.design import Design, Scale, Windows
 from dpbayes_sklearn.data.records import Table
-from dpbayes_sklearn.regression.design import Design, Scale, Windows
 from dpbayes_sklearn.schema import Categories, Interval
 
 MIXED = Design((Interval(0, 10), Categories([*"ab"]), Categories([*"xyz"]), Interval(-1, 3)))

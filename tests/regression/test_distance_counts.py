@@ -1,7 +1,6 @@
 """Distances by the exponents of squares: the same as by comparing distances with radii."""
 
 import numpy as np
-
 from dpbayes_sklearn.regression.record_sums import RADII, count_distances
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpbayes_sklearn.convex.design import Design, Reach
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import gram as module
-from dpbayes_sklearn.regression.design import Design, Reach
 from dpbayes_sklearn.regression.gram import NARROWEST, gaussian_gram, noise_of_products
 from dpbayes_sklearn.regression.moments import whole_block
 from dpbayes_sklearn.regression.plans import gaussian_deviations

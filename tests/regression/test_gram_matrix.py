@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpbayes_sklearn.convex.design import Design, Reach
 from dpbayes_sklearn.noise import MatrixNoise
-from dpbayes_sklearn.regression.design import Design, Reach
 from dpbayes_sklearn.regression.gram import GramMatrix, gram_block
 from dpbayes_sklearn.regression.moments import Block
 from dpbayes_sklearn.schema import Categories

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dpbayes_sklearn.regression.equations import centred
 from numpy.testing import assert_allclose
 
-from dpbayes_sklearn.regression import posterior
-from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Windows
-from dpbayes_sklearn.regression.equations import centred
-from dpbayes_sklearn.regression.moments import ReleasedMoments, whole_block
-from dpbayes_sklearn.regression.posterior import (
+from dpbayes_sklearn.convex.design import WHOLE_WINDOW, Design, Windows
+from dpbayes_sklearn.convex.posterior import (
     GaussianPrior,
     _explaining_at_most_all,
     plug_in_belief,
     predictive_belief,
 )
+from dpbayes_sklearn.regression import posterior
+from dpbayes_sklearn.regression.moments import ReleasedMoments, whole_block
 from dpbayes_sklearn.schema import Categories, Interval
 
 DESIGN = Design((Interval(-1, 1),) * 3 + (Categories([*"ab"]), Categories([*"xyz"])))

@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from dpbayes_sklearn.regression.slopes import Slopes
 from numpy.testing import assert_allclose
 
-from dpbayes_sklearn.data.records import Table
-from dpbayes_sklearn.regression import posterior as predict
-from dpbayes_sklearn.regression.design import Design, Scale, Windows
-from dpbayes_sklearn.regression.posterior import (
+from dpbayes_sklearn.convex.design import Design, Scale, Windows
+from dpbayes_sklearn.convex.posterior import (
     ClippedNumbers,
     GaussianPosterior,
     LinearModel,
@@ -16,7 +15,8 @@ from dpbayes_sklearn.regression.posterior import (
     means_and_deviations,
     means_by_row,
 )
-from dpbayes_sklearn.regression.slopes import Slopes
+from dpbayes_sklearn.data.records import Table
+from dpbayes_sklearn.regression import posterior as predict
 from dpbayes_sklearn.schema import Categories, Interval
 
 RNG = np.random.default_rng(0)

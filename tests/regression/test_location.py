@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
-from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.location import Located, common_half, locate
 from dpbayes_sklearn.regression.record_sums import RADII
+
+from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.schema import Categories, Interval
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dpbayes_sklearn.regression.record_sums import COEFFICIENT_LATTICE, on_lattice, rounding
 from numpy.testing import assert_array_equal
 
+from dpbayes_sklearn.convex.design import Design, Scale, Window, Windows
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.regression import record_sums as module
-from dpbayes_sklearn.regression.design import Design, Scale, Window, Windows
 from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.record_sums import COEFFICIENT_LATTICE, on_lattice, rounding
 from dpbayes_sklearn.schema import Categories, Interval
 
 GRID, LIMIT = 2**15, 2**14

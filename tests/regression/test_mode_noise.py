@@ -8,17 +8,17 @@ from itertools import product
 
 import numpy as np
 import pytest
+from dpbayes_sklearn.regression.mode import block_shape, plan_mode
 
 from dpbayes_sklearn import BayesianLinearRegression, BudgetAccountant
 from dpbayes_sklearn.audit._steps import Mode
 from dpbayes_sklearn.audit.ratios import halved
 from dpbayes_sklearn.audit.statistical import bound_from_outcomes
+from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.noise import ClassRows, DiscreteGaussian, Noise, SupNorm
 from dpbayes_sklearn.noise.gradient import gaussian_noise
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit, exact
 from dpbayes_sklearn.regression import mode as module
-from dpbayes_sklearn.regression.design import Design
-from dpbayes_sklearn.regression.mode import block_shape, plan_mode
 from dpbayes_sklearn.schema import Categories, Interval
 
 ADDED = PrivacyUnit("record", neighbours="add_remove")

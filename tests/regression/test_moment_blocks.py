@@ -4,11 +4,12 @@ from itertools import product
 
 import numpy as np
 import pytest
+from dpbayes_sklearn.regression.record_sums import RADII
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpbayes_sklearn.convex.design import WHOLE_WINDOW, Design, Scale
 from dpbayes_sklearn.data.records import LocalRecords, Table
-from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale
 from dpbayes_sklearn.regression.moments import (
     Moments,
     cross_block,
@@ -20,7 +21,6 @@ from dpbayes_sklearn.regression.moments import (
     target_block,
     whole_block,
 )
-from dpbayes_sklearn.regression.record_sums import RADII
 from dpbayes_sklearn.schema import Categories, Interval
 
 GRID = 2**6

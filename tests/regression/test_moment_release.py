@@ -6,9 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from dpbayes_sklearn.regression.location import located
+from dpbayes_sklearn.regression.release import Products, noisy_moments, scaled_by_residuals
+from dpbayes_sklearn.regression.slopes import Slopes
+from dpbayes_sklearn.regression.step_noise import Shares, add_noise, grid_for, widening
 from scipy.stats import kstest
 
 from dpbayes_sklearn import BayesianLinearRegression, PrivacyUnit
+from dpbayes_sklearn.convex.design import WHOLE_WINDOW, Design, Scale, Windows
+from dpbayes_sklearn.convex.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.noise import Noise
@@ -17,8 +23,6 @@ from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.regression import ball_draws as draws_module
 from dpbayes_sklearn.regression import mode as mode_module
 from dpbayes_sklearn.regression import step_noise as release_module
-from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Windows
-from dpbayes_sklearn.regression.location import located
 from dpbayes_sklearn.regression.moments import (
     Block,
     Moments,
@@ -26,10 +30,6 @@ from dpbayes_sklearn.regression.moments import (
     whole_block,
 )
 from dpbayes_sklearn.regression.plans import moment_increment
-from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.release import Products, noisy_moments, scaled_by_residuals
-from dpbayes_sklearn.regression.slopes import Slopes
-from dpbayes_sklearn.regression.step_noise import Shares, add_noise, grid_for, widening
 from dpbayes_sklearn.schema import Categories, Interval
 from tests.releasing import carried_out, plan_for
 

@@ -6,14 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from dpbayes_sklearn.regression.release import by_levels
+from dpbayes_sklearn.regression.step_noise import Shares
 
+from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.noise.discrete_gaussian import representable_variance
 from dpbayes_sklearn.noise.law import representable_scale
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.regression.design import Design
 from dpbayes_sklearn.regression.moments import location_block
-from dpbayes_sklearn.regression.release import by_levels
-from dpbayes_sklearn.regression.step_noise import Shares
 from dpbayes_sklearn.schema import Categories, Interval
 
 

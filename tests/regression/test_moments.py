@@ -3,11 +3,12 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from dpbayes_sklearn.regression.record_sums import RADII, Predictive, rounded
 
+from dpbayes_sklearn.convex.design import WHOLE_WINDOW, Design, Scale, Window, Windows
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 from dpbayes_sklearn.regression import design as design_module
-from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Window, Windows
 from dpbayes_sklearn.regression.moments import (
     FINEST_GRID,
     Moments,
@@ -15,7 +16,6 @@ from dpbayes_sklearn.regression.moments import (
     weighted_block,
     whole_block,
 )
-from dpbayes_sklearn.regression.record_sums import RADII, Predictive, rounded
 from dpbayes_sklearn.schema import Categories, Interval
 
 DESIGN = Design((Interval(-2, 5), Interval(0, 1), Interval(10, 30)))

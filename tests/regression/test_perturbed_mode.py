@@ -8,20 +8,20 @@ from functools import partial
 
 import numpy as np
 import pytest
+from dpbayes_sklearn.regression.mode import least_ridge, perturbed_mode, plan_mode
+from dpbayes_sklearn.regression.record_sums import rounding
 from scipy.optimize import minimize
 from scipy.stats import kstest
 
 from dpbayes_sklearn import BayesianLinearRegression
 from dpbayes_sklearn.audit._steps import Mode, seen_records
 from dpbayes_sklearn.audit.statistical import bound_from_outcomes
+from dpbayes_sklearn.convex.design import WHOLE_WINDOW, Design, Scale, Windows
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.regression import mode as module
-from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Windows
-from dpbayes_sklearn.regression.mode import least_ridge, perturbed_mode, plan_mode
 from dpbayes_sklearn.regression.moments import Moments
-from dpbayes_sklearn.regression.record_sums import rounding
 from dpbayes_sklearn.schema import Interval
 
 SLOPE = Design((Interval(-1, 1),), intercept=False)

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
+from dpbayes_sklearn.regression.slopes import Slopes
 from numpy.testing import assert_allclose
 from sklearn.linear_model import BayesianRidge
 
+from dpbayes_sklearn.convex.design import WHOLE_WINDOW, Design, Scale, Windows
+from dpbayes_sklearn.convex.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.data.records import LocalRecords, Table
-from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Scale, Windows
 from dpbayes_sklearn.regression.moments import Moments, ReleasedMoments
-from dpbayes_sklearn.regression.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.regression.slopes import Slopes
 from dpbayes_sklearn.schema import Categories, Interval
 
 DESIGN = Design((Interval(-1, 1),) * 4)

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from dpbayes_sklearn.regression.record_sums import RowNorm
 from hypothesis import given
 from hypothesis import strategies as st
-
-from dpbayes_sklearn.regression.record_sums import RowNorm
 
 GRID = 2**15
 

@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from dpbayes_sklearn.regression.equations import centred, noise_of_residual, noise_of_rows
+from dpbayes_sklearn.regression.slopes import Slopes, contrasts, slopes
 from numpy.testing import assert_allclose
 
-from dpbayes_sklearn.regression.coefficients import coefficient_table
-from dpbayes_sklearn.regression.design import WHOLE_WINDOW, Design, Windows
-from dpbayes_sklearn.regression.equations import centred, noise_of_residual, noise_of_rows
+from dpbayes_sklearn.convex.coefficients import coefficient_table
+from dpbayes_sklearn.convex.design import WHOLE_WINDOW, Design, Windows
+from dpbayes_sklearn.convex.posterior import predictive_belief
 from dpbayes_sklearn.regression.moments import ReleasedMoments
-from dpbayes_sklearn.regression.posterior import predictive_belief
-from dpbayes_sklearn.regression.slopes import Slopes, contrasts, slopes
 from dpbayes_sklearn.schema import Interval, Schema
 
 from .test_inference import DESIGN, PRECISIONS, released

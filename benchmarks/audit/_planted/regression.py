@@ -67,7 +67,7 @@ FAULTS.rows(MOMENTS, {
            lambda real, self, x, t, grid: real(self, x, t.copy(), grid),
            "laplace, Design(domains=(Categories"),
     "A residual is thought to be no larger than the prediction":
-        at("regression.ball_draws.score_range", lambda _, limit, reach: reach**2 / 2,
+        at("convex.draws.score_range", lambda _, limit, reach: reach**2 / 2,
            "sampler, prior=100"),
     "The volume around a perturbed mode is thought not to change":
         at("regression.mode.plan_mode", changed(ridge=lambda ridge: ridge / 100),
@@ -75,7 +75,7 @@ FAULTS.rows(MOMENTS, {
     "A replaced record is thought to change the gradient of a perturbed mode once":
         at("regression.mode.plan_mode", changed(gradient_noise=_halved), "map, epsilon=1.0"),
     "Draws of a regression follow a likelihood with twice its weight":
-        at("regression.ball_draws.score_range", times(0.5), "sampler, prior=100"),
+        at("convex.draws.score_range", times(0.5), "sampler, prior=100"),
     "The box of the moments' noise is half as wide as what one record moves":
         at("regression.step_noise.add_noise", lambda real, sums, block, grid, epsilon, noise: real(
                sums, block, grid, epsilon * 2 if len(block) > 1 else epsilon, noise
@@ -156,21 +156,21 @@ FAULTS.rows(PARTS, {
     "All steps of a regression may have a tenth more rho":
         at("regression.plans.composed_rho", times(TENTH), "regression, gaussian, record"),
     "Each of several draws of coefficients has the whole loss":
-        at("regression.ball_draws.loss_of_a_draw", lambda real, e, d, n: real(e, d, 1), DRAWS),
+        at("convex.draws.loss_of_a_draw", lambda real, e, d, n: real(e, d, 1), DRAWS),
     "Draws around a mode have the mode's half, too":
-        at("regression.ball_draws.loss_of_a_draw", lambda real, e, d, n: real(2 * e, d, n), DRAWS),
+        at("convex.draws.loss_of_a_draw", lambda real, e, d, n: real(2 * e, d, n), DRAWS),
     "Residuals of a draw are clipped to twice their limit":
-        at("regression.ball_draws._place", changed(limit=lambda limit: 2 * limit), DRAWS)
-        .also("regression.ball_draws.score_range",
+        at("convex.draws._place", changed(limit=lambda limit: 2 * limit), DRAWS)
+        .also("convex.draws.score_range",
               lambda real, limit, reach: real(limit / 2, reach)),
     "Draws are weighed for one record of a person":
-        at("regression.ball_draws.score_range", times(0.5),
+        at("convex.draws.score_range", times(0.5),
            "regression, Sampler(n_samples=3), person"),
     "Every ball of draws is thought to be small":
-        at("regression.ball_draws.score_range", lambda _, limit, reach: 2 * limit * reach,
+        at("convex.draws.score_range", lambda _, limit, reach: 2 * limit * reach,
            "'coef_bound': 3.0}, record"),
     "Indicators have no part in the norm of a draw":
-        at("regression.ball_draws._norm",
+        at("convex.draws._norm",
            lambda _, design: math.sqrt(len(design.domains) + design.intercept),
            "regression, sampler"),
     "Indicators have no part in the norm of a mode":
@@ -242,7 +242,7 @@ FAULTS.rows(PARTS, {
                real(data, places, shares, *rest)[0], shares
            ), "correlated, laplace, record"),
     "What others do not predict of a number is not clipped":
-        at("regression.design.DecorrelatedWindows.decorrelate",
+        at("convex.design.DecorrelatedWindows.decorrelate",
            lambda real, self, x, grid: real(self, x, 4 * grid), "correlated, laplace, record"),
     "A record counts twice in the histogram of a number that another predicts":
         at("regression.record_sums.window_counts", times(2), "correlated, laplace, record"),
@@ -342,7 +342,7 @@ def _(real, *public):
     return replace(block, weights=tuple(2 * w if w in square else w for w in block.weights))
 
 
-@FAULTS.row("draws added up", "regression.ball_draws.loss_of_a_draw", "coefficients")
+@FAULTS.row("draws added up", "convex.draws.loss_of_a_draw", "coefficients")
 def _(_, epsilon, delta, n_draws):
     """The zCDP of a draw of coefficients is w²/16 instead of w²/8."""
     squared = 16 * Fraction(zcdp_rho(epsilon, delta)) / n_draws
@@ -374,7 +374,7 @@ FAULTS.rows("plans", {
 
 @FAULTS.row(
     "replay of estimators",
-    "regression.design._map_numbers",
+    "convex.design._map_numbers",
     "BayesianLinearRegression, gaussian",
 )
 def _(_, chunk, maps, out, grid):

@@ -17,50 +17,9 @@ from dpbayes_sklearn.schema.domains import Categories, Domain, Interval
 from dpbayes_sklearn.schema.values import Column, as_numbers
 
 
-class Window(NamedTuple):
-    """A range of the target, on its own scale, that is mapped to [-1, 1] around ``centre``."""
-
-    low: float = -1.0
-    high: float = 1.0
-    centre: float = 0.0
-
-    @classmethod
-    def around(cls, centre: float, half: float) -> Window:
-        """Return the part of the bounds that is not farther from the centre than ``half``."""
-        return cls(max(-1.0, centre - half), min(1.0, centre + half), centre)
-
-    @property
-    def half(self) -> float:
-        """Return the distance from the centre to the farther end."""
-        return max(self.high - self.centre, self.centre - self.low)
-
-    def map(self, y: FloatArray) -> FloatArray:
-        """Return clipped targets as numbers in [-1, 1]."""
-        mapped = (np.clip(y, self.low, self.high) - self.centre) / self.half
-        return np.clip(mapped, -1.0, 1.0)
-
-
-WHOLE_WINDOW = Window()
-"""The target as its bounds have it."""
-
-
-class Reach(NamedTuple):
-    """How far windows reach beyond where the data usually are: public once they were located."""
-
-    # (width + 1,): standard deviations that the windows of the numbers and, last, of the target
-    # reach.
-    deviations: FloatArray
-    signs: FloatArray | None = None  # The means that the signs are centred at, if they are.
-    known: bool = False  # Whether products with the target are known from a first stage already.
-
-
 @dataclass(frozen=True)
 class Windows:
-    """The same for the coordinates: x becomes (x - centre)/half, clipped to [-1, 1].
-
-    A sign becomes (x - c)/(1 + abs(c)), with two values of different size: a value that is rare
-    is large, the usual one is small.
-    """
+    """Ranges of the coordinates: x becomes (x - centre)/half, clipped to [-1, 1]."""
 
     # centres, halves: (width,): on the scale of the bounds; 0 and 1 leave a coordinate as it is.
     centres: FloatArray
@@ -78,23 +37,6 @@ class Windows:
             np.clip(x, *((low, high) if grid == 1 else (np.rint(low), np.rint(high))), out=x)
         return x
 
-    def of_signs(self, design: Design) -> Windows:
-        """Return the windows with all coordinates but the signs left as they are."""
-        signs = design.signs
-        return Windows(np.where(signs, self.centres, 0.0), np.where(signs, self.halves, 1.0))
-
-    @property
-    def square_slopes(self) -> FloatArray:
-        """Return the change of a sign's square with the sign: -2c/h."""
-        return -2 * self.centres / self.halves
-
-    def squares_of_signs(self, sums: FloatArray, n: float) -> FloatArray:
-        r"""Return the sums of the squares of n signs with these sums.
-
-        With :math:`s = \pm1`, :math:`x = (s - c)/h` has :math:`x^2 = (1 - c^2)/h^2 - 2cx/h`.
-        """
-        return (1 - self.centres**2) / self.halves**2 * n + self.square_slopes * sums
-
     def to_bounds(self) -> FloatArray:
         r"""Return the linear map of (constant, coefficients) to coordinates on their bounds.
 
@@ -103,75 +45,6 @@ class Windows:
         back = np.diag(np.concatenate([[1.0], 1 / self.halves]))
         back[0, 1:] = -self.centres / self.halves
         return back
-
-    @property
-    def plain(self) -> Windows:
-        """Return the windows of the columns themselves."""
-        return self
-
-    def from_bounds(self, slopes: FloatArray) -> FloatArray:
-        """Return slopes on the scale of the bounds in units of the windows."""
-        return slopes * self.halves
-
-    def to_plain(self, coefficients: FloatArray) -> FloatArray:
-        """Return (constant, coefficients) of the columns themselves."""
-        return coefficients
-
-    def decorrelate(self, x: FloatArray, grid: int | None) -> None:
-        """Leave coordinates, in steps of a grid, as they are."""
-
-
-@dataclass(frozen=True)
-class DecorrelatedWindows(Windows):
-    r"""The same, but some numbers are taken less what others predict of them: :math:`z = Ax`.
-
-    Entries of z are rounded to the grid and clipped to [-1, 1]: the z of a record depends on
-    that record only, and has the range of x.
-    """
-
-    axes: FloatArray  # (width, width): the A, of coordinates in their windows.
-
-    @property
-    def plain(self) -> Windows:
-        """Return the windows of the columns themselves."""
-        return Windows(self.centres, self.halves)
-
-    def to_bounds(self) -> FloatArray:
-        """Return the linear map of (constant, coefficients) to coordinates on their bounds."""
-        back = self.plain.to_bounds()
-        back[:, 1:] = back[:, 1:] @ self._steps.T
-        return back
-
-    def from_bounds(self, slopes: FloatArray) -> FloatArray:
-        """Return slopes on the scale of the bounds in units of the windows."""
-        return np.asarray(np.linalg.solve(self._steps.T, slopes * self.halves))
-
-    def to_plain(self, coefficients: FloatArray) -> FloatArray:
-        """Return (constant, coefficients) of the columns themselves."""
-        return np.append(coefficients[0], self._steps.T @ coefficients[1:])
-
-    def precisions(self, each: FloatArray) -> FloatArray:
-        """Return the precision matrix of the coefficients of z, given those of x."""
-        return (self._steps * each) @ self._steps.T
-
-    def decorrelate(self, x: FloatArray, grid: int | None) -> None:
-        """Replace x by z in place; both are integers of at most ``grid`` steps.
-
-        The entries of A are so round that sums of products are exact, whatever their order.
-        """
-        assert grid is not None
-        which = np.flatnonzero((self._steps != np.eye(len(self.axes))).any(axis=1))
-        x[:, which] = np.clip(np.rint(x @ self._steps[which].T), -grid, grid)
-
-    @cached_property
-    def _steps(self) -> FloatArray:
-        """The A in whole steps of 2**-18, with sums of rows of at most 2**20."""
-        most = _LARGEST_AXIS / max(1, len(self.axes))
-        return np.rint(np.clip(self.axes, -most, most) * _AXES_STEPS) / _AXES_STEPS
-
-
-# With coordinates of at most 2**15 steps, products sum up to multiples of 2**-18 below 2**35.
-_AXES_STEPS, _LARGEST_AXIS = 2.0**18, 2.0**20
 
 
 _CHUNK_CELLS = 1 << 18  # A chunk of this many cells stays in the cache and keeps a thread busy.

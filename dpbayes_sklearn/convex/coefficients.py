@@ -12,8 +12,9 @@ from scipy.special import ndtr, ndtri
 
 from dpbayes_sklearn import _presenting
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.regression.design import MISSING, Design
-from dpbayes_sklearn.regression.slopes import Slopes, contrasts
+from dpbayes_sklearn.convex.design import MISSING, Design
+from dpbayes_sklearn.convex.posterior import GaussianPosterior
+from dpbayes_sklearn.convex.slopes import contrasts
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import YEAR
 
@@ -211,11 +212,13 @@ class RegressionSummary:
         return _card(title, (*self.table.heads, "z", "p"), rows, [self.table.remark, *lines])
 
 
-def joint_covariance(design: Design, slopes: Slopes, table: CoefficientTable) -> FloatArray:
+def joint_covariance(
+    design: Design, posterior: GaussianPosterior, table: CoefficientTable
+) -> FloatArray:
     """Return the covariance of the rows of a table, with the variances that the table states."""
     _, combined = contrasts(design)
     combined = combined if design.intercept else combined[1:]
-    covariance = combined @ (slopes.sampling + slopes.privacy) @ combined.T
+    covariance = combined @ posterior.believed[1] @ combined.T
     own = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
     sds = np.array([row.sd for row in table.rows])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -226,32 +229,38 @@ def joint_covariance(design: Design, slopes: Slopes, table: CoefficientTable) ->
 def coefficient_table(
     schema: Schema,
     design: Design,
-    slopes: Slopes,
+    posterior: GaussianPosterior,
     target_half: float,
     target_centre: float,
     level: float,
+    no_intervals: str = "",
 ) -> CoefficientTable:
-    """Return the table of slopes on the scale of the bounds.
+    """Return the table of the slopes of a posterior, or of its estimates and why it has no more.
 
     Categories are compared with the first one of their column; the intercept is the expected
     target if all numbers are 0 and all categories are the first ones. Without an intercept, those
     of the first column that has any are such expected targets, one for each.
     """
     names, combined = named_contrasts(schema, design)
-    values = combined @ slopes.mean
+    mean, _ = posterior.believed
+    values, growth = combined @ mean, np.full(len(names), math.nan)
     values[0] += target_centre / target_half
-    sampling, privacy = (
-        np.maximum(np.einsum("ij,jk,ik->i", combined, each, combined), 0.0)
-        for each in (slopes.sampling, slopes.privacy)
-    )
+    sampling = privacy = growth
+    if posterior.slopes is not None:
+        growth = posterior.slopes.growth
+        sampling, privacy = (
+            np.maximum(np.einsum("ij,jk,ik->i", combined, each, combined), 0.0)
+            for each in (posterior.slopes.sampling, posterior.slopes.privacy)
+        )
     rows = tuple(
         _row(name, level, target_half, *map(float, numbers))
-        for name, *numbers in zip(names, values, sampling, privacy, *slopes.growth.T, strict=True)
+        for name, *numbers in zip(names, values, sampling, privacy, growth, strict=True)
     )
     domains = schema.columns.items()
     dates = {str(name) for name, d in domains if isinstance(d, Interval) and d.dates}
     rows = tuple(_per_year(row) if row.name in dates else row for row in rows)
-    return CoefficientTable(rows if design.intercept else rows[1:], level)
+    table = CoefficientTable(rows if design.intercept else rows[1:], level)
+    return table.estimates(no_intervals) if no_intervals else table
 
 
 def _per_year(row: Coefficient) -> Coefficient:
@@ -267,33 +276,26 @@ def _row(
     value: float,
     sampling: float,
     privacy: float,
-    linear: float,
-    square: float,
+    growth: float,
 ) -> Coefficient:
     """Return a row of numbers that are given as multiples of ``unit``, and of its square."""
-    law = (sampling + privacy, linear, square)
-    low, high = _ends(*law, float(ndtri(0.5 + level / 2)))
-    left, right = _ends(*law, _USUAL_REACH)
-    sd = (right - left) / (2 * _USUAL_REACH)
+    variance = sampling + privacy
+    half = _half_width(variance, growth, float(ndtri(0.5 + level / 2)))
+    sd = _half_width(variance, growth, _USUAL_REACH) / _USUAL_REACH
     # products, as powers of floats raise an error where products are infinite
     others = math.sqrt(max(sd * sd - sampling, 0.0))
-    at_zero = sampling + privacy - linear * value + square * value * value
+    at_zero = variance + growth * value * value
     z = value / math.sqrt(at_zero) if at_zero > 0 else math.copysign(math.inf, value)
     z = math.nan if math.isinf(sd) else z
-    ends = unit * (value + low), unit * (value + high)
+    ends = unit * (value - half), unit * (value + half)
     parts = unit * math.sqrt(sampling), unit * others
     return Coefficient(name, unit * value, unit * sd, *ends, *parts, z)
 
 
-def _ends(variance: float, linear: float, square: float, reach: float) -> tuple[float, float]:
-    """Return the t with t² = reach² (variance + linear t + square t²), if there are two."""
-    k = reach**2
-    lead = 1 - k * square
-    if not lead > 0:
-        return -math.inf, math.inf
-    middle = k * linear / (2 * lead)
-    half = math.sqrt(middle * middle + k * variance / lead)
-    return middle - half, middle + half
+def _half_width(variance: float, growth: float, reach: float) -> float:
+    """Return the t > 0 with t² = reach² (variance + growth t²), if there is one."""
+    lead = 1 - reach**2 * growth
+    return reach * math.sqrt(variance / lead) if lead > 0 else math.inf
 
 
 def named_contrasts(schema: Schema, design: Design) -> tuple[list[str], FloatArray]:

@@ -1,0 +1,238 @@
+r"""What the answers of a whole release tell: limits of its last steps, and least squares.
+
+In turned coordinates the way d from the released mode to the least-squares solution solves
+:math:`Cd = S`. Released are :math:`\tilde S`, with ball noise and without what lies beyond its
+limit, and :math:`\tilde C`, with matrix noise and without what its limit takes away. Both are
+inverted into estimates and intervals by :mod:`~dpbayes_sklearn.convex.intervals`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.convex.design import Windows
+from dpbayes_sklearn.convex.intervals import NoisyEquation
+from dpbayes_sklearn.convex.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.convex.slopes import slopes_of
+from dpbayes_sklearn.convex.tails import LIMITS, Counts, excess, mean_square, median
+
+if TYPE_CHECKING:
+    from dpbayes_sklearn.convex.linear import Known
+
+_ALIGNED = 0.6  # Scores beyond the limit point one way by this part of what they are uneven.
+_SYMMETRIC = 0.2  # The same, of their sum.
+_IGNORANCE = 0.5  # What a limit takes from the curvature is known up to this part.
+_CONTRADICTION = 0.02  # Relative difference of the two curvatures that is usual.
+_UNEVEN = 0.5  # Prior deviation of the middle, relative to that of even residuals.
+_LEAST_MIDDLE = 0.3  # No direction has less of the even middle than this part.
+_MIDDLE_LIMIT = 3.0  # The limit of the middle, in median scores.
+_FLAT = 10.0  # Prior deviation of a turned coefficient in intervals, in deviations of the target.
+# For predictions: the least curvature of a direction, the share that features explain, the share of
+# residuals within the limit of the mode, and its error beside noise and ridge.
+_LEAST_CURVATURE, _EXPLAINS, _INSIDE, _START = 0.3, 0.5, 0.6, 0.03
+_EXPLAINED = 0.2  # Share that the ridge of the mode supposes.
+_TURNS = 60  # Of the iteration for a variance that depends on the solution.
+
+
+@dataclass(frozen=True)
+class Tails:
+    """How far out the scores and the lengths of the records reach."""
+
+    positive: Counts
+    negative: Counts
+    lengths: Counts
+    sd: float  # Of the noise in a count of scores.
+    farthest_score: float
+    farthest_length: float
+
+    @property
+    def scores(self) -> FloatArray:
+        """Counts of scores of either sign."""
+        return np.maximum(self.positive.mean + self.negative.mean, 0.0)
+
+    @property
+    def middle(self) -> float:
+        """The median score."""
+        return median(self.scores, self.sd)
+
+    def mean_square(self, limit: float) -> float:
+        """Return the mean square of scores that are cut at a limit."""
+        return mean_square(self.scores, limit)
+
+    def beyond(self, limit: float, n: float) -> Beyond:
+        """Return what scores have beyond a limit."""
+        up, down = (excess(c, limit, self.farthest_score) for c in (self.positive, self.negative))
+        sd = math.hypot(up.sd, down.sd)
+        uneven = _ALIGNED * (up.mean - down.mean), _SYMMETRIC * (up.mean + down.mean)
+        systematic = uneven[0] ** 2 + uneven[1] ** 2 + (_ALIGNED * sd) ** 2
+        variance = (systematic + up.squares + down.squares) / n
+        return Beyond(variance, up.mean - down.mean, sd)
+
+    def taken(self, limit: float, n: float) -> tuple[float, float]:
+        """Return what a limit takes from the curvature: its mean trace over p, and its error."""
+        gone = excess(self.lengths, limit, self.farthest_length, 2)
+        return gone.mean / n, math.hypot(_IGNORANCE * gone.mean, gone.sd) / n
+
+
+class Beyond(NamedTuple):
+    """What lies beyond the limit of the score, in each coordinate."""
+
+    variance: float  # Times n: of its mean.
+    uneven: float  # The sum of positive excesses less that of negative ones.
+    uneven_sd: float
+
+
+class Limits(NamedTuple):
+    """The limits of the last three steps, in roots of p."""
+
+    score: float
+    length: float
+    middle: float
+
+
+def choose_limits(
+    tails: Tails, n: float, p: int, score_noise: float, curvature_noise: float
+) -> Limits:
+    """Return the limits with the least predicted error.
+
+    The noises are the standard deviations of an entry of the sums, for a limit of root p.
+    """
+    least = tails.middle
+    scores = [each for each in LIMITS if least <= each < 2 * tails.farthest_score]
+    score = min(
+        scores or [least],
+        key=lambda x: (score_noise * x) ** 2 / n + tails.beyond(x, n).variance,
+    )
+    lengths = [each for each in LIMITS if 1 <= each < 2 * tails.farthest_length]
+
+    def error(limit: float) -> float:
+        noise = (1 + 1 / p) * (curvature_noise * limit**2 / n) ** 2
+        return noise + tails.taken(limit, n)[1] ** 2 * p / 2
+
+    return Limits(score, min(lengths or [1.0], key=error), min(score, _MIDDLE_LIMIT * least))
+
+
+class Measured(NamedTuple):
+    """A matrix and the variances of its entries."""
+
+    matrix: FloatArray
+    variance: FloatArray
+
+    def with_other(self, other: Measured) -> Measured:
+        """Average with another measurement, which counts less where it contradicts this one."""
+        contradicted = np.square(self.matrix - other.matrix) - self.variance
+        own, theirs = self.variance, np.maximum(other.variance, contradicted)
+        kept = own / (own + theirs)
+        return Measured(
+            self.matrix + kept * (other.matrix - self.matrix), own * theirs / (own + theirs)
+        )
+
+
+def with_trace(matrix: FloatArray, trace: float) -> FloatArray:
+    """Return a matrix with more of its own large directions."""
+    values, vectors = np.linalg.eigh(matrix)
+    values = np.maximum(values, 0.0)
+    share = values**2 / max(float((values**2).sum()), 1e-12)
+    return np.asarray(matrix + (vectors * (share * trace)) @ vectors.T)
+
+
+def sampling_error(middle: Measured, even: float) -> FloatArray:
+    """Return the middle, averaged with that of even residuals, and nowhere far below it."""
+    p = len(middle.matrix)
+    flat = even * np.eye(p)
+    own = np.maximum((_UNEVEN * even) ** 2, np.square(middle.matrix - flat) - middle.variance)
+    found = flat + own / (own + middle.variance) * (middle.matrix - flat)
+    values, vectors = np.linalg.eigh(found)
+    return np.asarray((vectors * np.maximum(values, _LEAST_MIDDLE * even)) @ vectors.T)
+
+
+def posterior_of(known: Known, prior: GaussianPrior) -> GaussianPosterior:
+    """Return least squares with intervals, and a shrunk model for predictions."""
+    n, p, tails, limits = known.n, len(known.mode), known.tails, known.limits
+    beyond, (lost, lost_sd) = tails.beyond(limits.score, n), tails.taken(limits.length, n)
+    score, curvature = _score(known, beyond, prior.design.intercept), _curvature(known, lost)
+    cut, whole = tails.mean_square(limits.middle), tails.mean_square(limits.score)
+    middle = sampling_error(known.middle, cut * n) * max(whole / max(cut, 1e-9), 1.0)
+    back = known.matrix.T * known.target.deviation  # from parameters to coefficients of (1, x)
+    equation = NoisyEquation(
+        curvature.matrix,
+        curvature.variance,
+        score,
+        (known.score_variance + beyond.variance * n) * np.eye(p),
+        middle,
+        -known.mode,
+        np.full(p, _FLAT),
+        (lost_sd * n) ** 2 * p / 2,
+    )
+    level = np.eye(len(back))[0] * known.target.centre
+    explained = _explained(known, known.mode + equation.estimate, curvature.matrix)
+    explained *= known.target.deviation**2
+    slopes = slopes_of(equation, known.mode, back, prior.design, explained)
+    declared = prior.precision * back[1:].T @ back[1:]
+    way, covariance = _shrunk(equation, known, declared, beyond.variance)
+    residual = prior.noise_variance
+    if residual is None:
+        residual = tails.mean_square(tails.farthest_score) * known.target.deviation**2
+    return GaussianPosterior(
+        back @ (known.mode + way) + level,
+        back @ covariance @ back.T,
+        residual,
+        replace(slopes, mean=slopes.mean + level),
+        Windows.whole(prior.design.width),
+        n,
+    )
+
+
+def _score(known: Known, beyond: Beyond, intercept: bool) -> FloatArray:
+    """Return the score, with what the level has beyond the limit as far as it is believed."""
+    if not intercept:
+        return known.score
+    constant = np.linalg.solve(known.turn, np.eye(len(known.score))[0])
+    believed = beyond.uneven**3 / (beyond.uneven**2 + 2 * beyond.uneven_sd**2 + 1e-9)
+    return np.asarray(known.score + believed * constant / np.linalg.norm(constant))
+
+
+def _curvature(known: Known, lost: float) -> Measured:
+    """Return the curvature: that of the last step and that of the shape, with what limits take."""
+    n, p, turn = known.n, len(known.mode), known.turn
+    squares, tails = turn @ turn, known.tails
+    gone = tails.taken(max(known.usual_length**2 / p * 0.8, 1.0) ** 0.5, n)[0]
+    between = n * (max(gone - lost, 0.0) + _CONTRADICTION)
+    own = known.shape.variance[0, 0] / 2 * n**2  # of an entry off the diagonal
+    outer = np.outer(np.diag(squares), np.diag(squares)) + squares**2
+    earlier = Measured(n * turn @ known.shape.matrix @ turn, own * outer + between**2)
+    both = known.curvature.with_other(earlier)
+    return Measured(with_trace(both.matrix, lost * p * n), both.variance)
+
+
+def _explained(known: Known, w: FloatArray, matrix: FloatArray) -> float:
+    """Return the variance of the fitted values, in deviations of the target."""
+    mean = matrix @ np.linalg.solve(known.turn, np.eye(len(w))[0])
+    return max(float(w @ matrix @ w) / known.n - (float(w @ mean) / known.n) ** 2, 0.0)
+
+
+def _shrunk(
+    equation: NoisyEquation, known: Known, declared: FloatArray, beyond: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the way to the expected parameters, and their covariance, for predictions.
+
+    A prior says that the features explain a usual share of the target's variance, and another that
+    the mode errs by its noise and its ridge.
+    """
+    n, p, mode = known.n, len(known.mode), known.mode
+    values, vectors = np.linalg.eigh(equation.matrix)
+    usual = (vectors * np.maximum(values, _LEAST_CURVATURE * n)) @ vectors.T * p / (n * _EXPLAINS)
+    ridge = known.ridge / (n + known.ridge)
+    error = known.mode_noise / (_INSIDE * n + known.ridge) ** 2 + ridge**2 * _EXPLAINED / p
+    own = usual + declared
+    prior = own + np.diag(1 / (error + _START**2 + beyond / n))
+    way = np.zeros(p)
+    for _ in range(_TURNS):
+        weighted, precision = equation.weighted(np.outer(way, way), prior)
+        way = (way + np.linalg.solve(precision, weighted.T @ equation.right - own @ mode)) / 2
+    return way, np.linalg.inv(precision)

@@ -1,0 +1,344 @@
+r"""A linear model of few records: a perturbed mode in windows, and its level.
+
+1. **Look.** Even histograms of the target, and of numbers if there are enough records: they become
+   windows, in which numbers lie in [-1, 1].
+2. **Mode.** The perturbed minimum of Huber's loss (:mod:`~dpbayes_sklearn.convex.perturbed`).
+3. **Residuals.** A histogram of their sizes: their variance, and a limit of the next step.
+4. **Level.** The sum of residuals that are cut at the limit. Huber's centre of a skewed target is
+   not its mean; this corrects the constant, as far as it is not noise.
+
+Single coefficients have no intervals: their errors are not known from so few records.
+
+*Privacy.* As for :mod:`~dpbayes_sklearn.convex.linear`, whose steps these are: the last two ask for
+residuals in the coordinates of the constant alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property, partial
+
+import numpy as np
+
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.convex.design import Windows
+from dpbayes_sklearn.convex.estimates import Tails, choose_limits
+from dpbayes_sklearn.convex.hull import hull_body, record_squares
+from dpbayes_sklearn.convex.losses import FARTHEST, HuberLoss, InWindows
+from dpbayes_sklearn.convex.perturbed import Body, PerturbedLoss, PerturbedPlan
+from dpbayes_sklearn.convex.posterior import GaussianPosterior, GaussianPrior
+from dpbayes_sklearn.convex.record_sums import (
+    BINS,
+    STEPS,
+    UNIT_TARGET,
+    Histograms,
+    Target,
+    VectorSum,
+    count_evenly,
+)
+from dpbayes_sklearn.convex.records import LinearRecords
+from dpbayes_sklearn.convex.tails import EDGES, MIDDLES, Counts, Place, place
+from dpbayes_sklearn.noise import NoiseLaw
+from dpbayes_sklearn.noise.gradient import search_delta
+from dpbayes_sklearn.privacy.budget import Budget
+from dpbayes_sklearn.release import Facts, Step, StepPlan
+
+_LOOK_COUNTS = 60.0  # The look gets what this many records are worth, for every column.
+_LEAST_LOOK, _MOST_LOOK = Fraction(1, 20), Fraction(1, 4)  # Parts of epsilon.
+_LOCATED = 200.0  # Numbers are located if there are so many records times epsilon for each.
+_LEVEL_SHARE = Fraction(3, 100)  # Residuals and level get this part of epsilon each.
+_VOLUME = Fraction(1, 8)  # The determinants cost this part of the share of the mode.
+_REACH = 2.5  # Windows reach so many spreads from their centre.
+_USUAL_SPREAD = 0.3  # Of a number that was not located, on the scale of its bounds.
+_EXPLAINED = 0.2  # Share of the target's variance that features usually explain.
+_SKEW = 0.05  # Usual level of residuals of a mode, in deviations.
+MOST_PARAMETERS = 4000
+"""More need tens of gigabytes."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the steps have told so far: all of it public."""
+
+    n: int = 0  # Records with a target.
+    target: Target = UNIT_TARGET
+    place: Place | None = None
+    windows: Windows = Windows.whole(0)
+    squares: FloatArray = field(default_factory=lambda: np.zeros(0))  # Mean squares in windows.
+    rows: InWindows | None = None
+    mode: FloatArray = field(default_factory=lambda: np.zeros(0))
+    # The expected parameters, and their variances.
+    belief: FloatArray = field(default_factory=lambda: np.zeros(0))
+    variance: FloatArray = field(default_factory=lambda: np.zeros(0))
+    tails: Tails | None = None
+    limit: float = 1.0
+    level: float = 0.0  # What is added to the constant.
+    level_sd: float = 0.0
+    draws: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
+    """Look, mode, residuals, level."""
+
+    prior: GaussianPrior
+    facts: Facts
+
+    start = Found()
+
+    @classmethod
+    def of(cls, mechanism: str, prior: GaussianPrior, facts: Facts, budget: Budget) -> ModePlan:
+        """Return the plan, refusing what cannot be released."""
+        if prior.design.width > MOST_PARAMETERS:
+            raise ValueError(
+                f"The model has {prior.design.width} coefficients, more than {MOST_PARAMETERS}: "
+                "merge categories or leave out columns."
+            )
+        plan = cls(cost=budget, mechanism=mechanism, prior=prior, facts=facts)
+        body = plan.body(1.0)
+        cost = budget._replace(rho=None) if body.law.independent else budget.without_delta
+        return replace(plan, cost=cost)
+
+    @cached_property
+    def epsilon(self) -> Fraction:
+        return Fraction(self.cost.epsilon)
+
+    @cached_property
+    def located(self) -> int:
+        """How many numbers are located: all or none."""
+        numbers = int(self.prior.design.numbers.sum())
+        return numbers if self._records >= _LOCATED * numbers else 0
+
+    @cached_property
+    def _records(self) -> float:
+        return self.facts.n * float(self.cost.unit.equivalent(self.epsilon))
+
+    @cached_property
+    def look_share(self) -> Fraction:
+        wanted = Fraction(_LOOK_COUNTS * (1 + self.located) / self._records)
+        return self.epsilon * min(max(wanted, _LEAST_LOOK), _MOST_LOOK)
+
+    @cached_property
+    def mode_share(self) -> Fraction:
+        after = 2 * _LEVEL_SHARE * self.epsilon if self.prior.design.intercept else 0
+        return self.epsilon - self.look_share - after
+
+    @property
+    def purely(self) -> bool:
+        """Whether the mode spends no delta."""
+        return False
+
+    def body(self, h: float) -> Body:
+        """Return the noise of gradients for a limit."""
+        share = self.mode_share
+        pure = self.purely or not self.cost.delta
+        delta = Fraction(0) if pure else search_delta(self.cost.delta, share / 64)
+        return hull_body(
+            self.prior.design, h, share - share / 64 - share * _VOLUME, self.cost.unit, delta
+        )
+
+    @cached_property
+    def steps(self) -> tuple[Step[LinearRecords, Found], ...]:
+        """Look, mode, residuals, level."""
+        unit, own, bins = self.cost.unit, _LEVEL_SHARE * self.epsilon, len(EDGES) + 1
+        if not self.prior.design.intercept:
+            return self.look, self.mode
+        sizes, level = Histograms(1, (bins, bins)).law(unit, own), VectorSum(1).law(unit, own)
+        part = Budget(own, unit=unit)
+        return (
+            self.look,
+            self.mode,
+            Step(
+                "sizes of residuals", part, sizes,
+                ask=self.ask_sizes, read=partial(self.read_sizes, law=sizes),
+            ),
+            Step(
+                "level", part, level,
+                ask=self.ask_level, read=partial(self.read_level, law=level),
+            ),
+        )  # fmt: skip
+
+    @cached_property
+    def look(self) -> Step[LinearRecords, Found]:
+        """Histograms of the target, and of numbers that are located."""
+        evenly = Histograms(1 + self.located, (BINS + 1, *(BINS,) * self.located))
+        law = evenly.law(self.cost.unit, self.look_share)
+        return Step(
+            "where target and columns lie", Budget(self.look_share, unit=self.cost.unit), law,
+            ask=self.ask_look, read=partial(self.read_look, law=law),
+        )  # fmt: skip
+
+    @cached_property
+    def mode(self) -> Step[LinearRecords, Found]:
+        """The perturbed mode."""
+        delta = self.cost.delta if self.body(1.0).law.independent else Fraction(0)
+        return Step(
+            "perturbed mode",
+            Budget(self.mode_share, delta, self.cost.unit),
+            None,
+            "exponential noise of the gradient",
+            ask=self.ask_mode,
+            read=self.read_mode,
+            draw=lambda loss, law, noise: noise.minimum(loss),
+        )
+
+    def ask_look(self, records: LinearRecords, found: Found) -> list[IntArray]:
+        """Return the counts of targets, with missing ones last, and of numbers."""
+        ask = partial(count_evenly, design=records.design, scale=records.scale)
+        counts = records.total(ask)
+        return [np.append(counts[0], records.n_missing), *counts[1 : 1 + self.located]]
+
+    def read_look(self, found: Found, noisy: list[IntArray], law: NoiseLaw) -> Found:
+        """Return windows and their usual mean squares."""
+        design, sd, (target, *numbers) = self.prior.design, math.sqrt(law.variance(0)), noisy
+        missing = float(target[-1])
+        n = max(1, self.facts.n - round(missing * (missing > 3.5 * sd)))
+        own = place(np.asarray(target[:-1], np.float64), n, sd)
+        centres, halves = np.zeros(design.width), np.ones(design.width)
+        spreads = np.full(int(design.numbers.sum()), _USUAL_SPREAD)
+        if self.located:
+            places = [place(np.asarray(each, np.float64), n, sd) for each in numbers]
+            spreads = np.array([each.spread for each in places])
+            middles = np.array([each.centre for each in places]) * design.intercept
+            halves[design.numbers] = np.minimum(_REACH * spreads, 1 + np.abs(middles))
+            centres[design.numbers] = middles
+        squares = np.where(design.signs, 1.0, 1 / design.n_values)
+        squares[design.numbers] = np.minimum((spreads / halves[design.numbers]) ** 2, 1.0)
+        centre = own.centre if design.intercept else 0.0
+        return replace(
+            found, n=n, target=Target(centre, own.spread), place=own,
+            windows=Windows(centres, halves), squares=squares,
+        )  # fmt: skip
+
+    def problem(self, found: Found) -> tuple[InWindows, PerturbedPlan]:
+        """Return how records are read, and the noise and ridge of the mode: all public."""
+        design, n, share = self.prior.design, found.n, self.mode_share
+        assert found.place is not None
+        seen, usual = n * self.with_constant(1.0, found.squares), self.usual(found)
+        h = limit_of(found.place, found.target, seen, usual, self.body(1.0).variance)
+        rows = InWindows(found.windows, found.target, h, record_squares(design))
+        shape = rows.shape(self.facts.n_bound)
+        farthest = float(np.abs([found.target.map(each) for each in (-1.0, 1.0)]).max())
+
+        def ridge(body: Body) -> FloatArray:
+            reach = FARTHEST / math.sqrt(len(usual)) / 4
+            sure = max(shape.n * farthest**2 / (2 * reach) ** 2, body.farthest / reach)
+            return np.maximum(body.variance / (seen * usual), sure)
+
+        return rows, PerturbedPlan.of(
+            shape, share, share * _VOLUME, self.cost.unit, lambda _: self.body(h), ridge
+        )
+
+    def with_constant(self, constant: float, each: FloatArray) -> FloatArray:
+        return np.append(constant, each) if self.prior.design.intercept else each
+
+    def usual(self, found: Found) -> FloatArray:
+        """Return the expected squares of parameters, in deviations of the target."""
+        design = self.prior.design
+        columns = len(design.features) + design.intercept
+        usual = 1 / (columns * found.squares / _EXPLAINED + self.declared(found))
+        assert found.place is not None
+        level = (found.place.centre_sd / found.target.deviation) ** 2
+        return self.with_constant(_EXPLAINED / columns + level, usual)
+
+    def declared(self, found: Found) -> FloatArray:
+        """Return the declared prior precisions, in deviations of the target and windows."""
+        return self.prior.precisions(found.target.deviation) / found.windows.halves**2
+
+    def ask_mode(self, records: LinearRecords, found: Found) -> PerturbedLoss:
+        """Return the loss of records in windows."""
+        rows, plan = self.problem(found)
+        return PerturbedLoss(HuberLoss(records, rows, len(plan.ridge)), plan)
+
+    def read_mode(self, found: Found, mode: FloatArray) -> Found:
+        """Return the mode, less what the ridge takes, and what is nominally known of its error.
+
+        The ridge of numbers and signs is taken back as far as their usual size needs none. That of
+        levels is not: one by one it would move the mean of all predictions, which all columns of
+        levels have in common with the constant.
+        """
+        rows, plan = self.problem(found)
+        seen, usual = found.n * self.with_constant(1.0, found.squares), self.usual(found)
+        gain, error = seen / (seen + plan.ridge), plan.body.variance / (seen + plan.ridge) ** 2
+        variance = 1 / (gain**2 / error + 1 / usual)
+        joint = self.with_constant(1.0, self.prior.design.levels.astype(float)) > 0
+        belief = np.where(joint, 1.0, variance * gain / error) * mode
+        return replace(found, rows=rows, mode=mode, belief=belief, variance=variance)
+
+    def _loss(self, records: LinearRecords, found: Found) -> HuberLoss:
+        assert found.rows is not None
+        return HuberLoss(records, found.rows, len(found.mode))
+
+    def ask_sizes(self, records: LinearRecords, found: Found) -> list[IntArray]:
+        """Return the counts of positive and of negative residuals by size."""
+        loss = self._loss(records, found)
+        return [*loss.count_residuals(loss.at(found.belief), EDGES)]
+
+    def read_sizes(self, found: Found, noisy: list[IntArray], law: NoiseLaw) -> Found:
+        """Return their variance, and the limit of the level."""
+        sd = math.sqrt(law.variance(0))
+        up, down = (Counts.of(np.asarray(each, np.float64), sd) for each in noisy)
+        far = float(np.abs([found.target.map(each) for each in (-1.0, 1.0)]).max())
+        fitted = float(np.abs(found.belief).sum())
+        tails = Tails(up, down, up, sd, far + fitted, 1.0)
+        score = math.sqrt(self.steps[-1].law.variance(0)) / STEPS
+        limit = choose_limits(tails, found.n, 1, score, 0.0).score
+        return replace(found, tails=tails, limit=limit)
+
+    def ask_level(self, records: LinearRecords, found: Found) -> list[IntArray]:
+        """Return the sum of residuals, each cut at the limit."""
+        loss = self._loss(records, found)
+        return [loss.sum_residuals(loss.at(found.belief), found.limit)]
+
+    def read_level(self, found: Found, noisy: list[IntArray], law: NoiseLaw) -> Found:
+        """Return the level of the residuals, as far as it is not noise."""
+        unit = found.limit / STEPS / found.n
+        assert found.tails is not None
+        beyond = found.tails.beyond(found.limit, found.n)
+        error = law.variance(0) * unit**2 + beyond.variance / found.n
+        level = float(noisy[0][0]) * unit + beyond.uneven / found.n
+        return replace(
+            found, level=level * _SKEW**2 / (_SKEW**2 + error), level_sd=math.sqrt(error)
+        )
+
+    def posterior(self, found: Found) -> GaussianPosterior:
+        """Return the model in windows; its coefficients have no intervals."""
+        design, units = self.prior.design, found.target
+        first = 0 if design.intercept else 1
+        w, variance = (np.append(np.zeros(first), each) for each in (found.belief, found.variance))
+        kept = min(found.level_sd**2, _SKEW**2)
+        w[0], variance[0] = w[0] + found.level, variance[0] + kept * design.intercept
+        back = found.windows.to_bounds() * units.deviation
+        mean = back @ w
+        mean[0] += units.centre
+        residual = self.prior.noise_variance
+        if residual is None:
+            square = found.tails.mean_square(math.inf) if found.tails is not None else 1.0
+            residual = square * units.deviation**2
+        return GaussianPosterior(
+            mean, (back * variance) @ back.T, residual, None, found.windows, found.n
+        )
+
+
+_LIMITS = np.geomspace(0.5, 6.0, 16)
+"""Limits of a mode, in spreads of the target."""
+
+
+def limit_of(
+    at: Place, target: Target, seen: FloatArray, usual: FloatArray, noise: FloatArray
+) -> float:
+    """Return the h with the least predicted error of the mode; the noise is that of h = 1."""
+    away = target.map(MIDDLES)
+
+    def cost(h: float) -> float:
+        cut = np.clip(away, -h, h)
+        inside = max(float(at.shares @ (np.abs(away) <= h)), 0.1)
+        error = noise * (h / (inside * seen)) ** 2
+        shrunk = float((seen * error * usual / (error + usual)).sum()) / seen.max()
+        level = float(at.shares @ (away - cut))
+        sampling = len(seen) * float(at.shares @ cut**2) / (seen.max() * inside**2)
+        return shrunk + sampling + level**2
+
+    return float(min(_LIMITS, key=cost))

@@ -1,0 +1,109 @@
+"""Statements about single coefficients: estimates under weak priors, and their errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn.convex.design import Design
+from dpbayes_sklearn.convex.intervals import NoisyEquation
+from dpbayes_sklearn.schema import Categories
+
+# A 95 % interval of a normal variable reaches this many standard deviations.
+_USUAL_REACH = float(ndtri(0.975))
+_LOST = 0.1  # A combination is not identified if its variance is this part of the prior's.
+
+
+class Contrast(NamedTuple):
+    """What a row is about: a feature, and a category of it or None for a number.
+
+    The feature is None for the constant.
+    """
+
+    feature: int | None
+    category: int | None
+
+
+def contrasts(design: Design) -> tuple[list[Contrast], FloatArray]:
+    """Return the rows of a table: for each the combination of (constant, coordinates) that it is.
+
+    Categories are compared with the first one of their column. Without an intercept, those of the
+    first column that has any stand for the constant.
+    """
+    centres, halves = design.scales
+    rows, about = [np.eye(design.width + 1)[0]], [Contrast(None, None)]
+    whole: range | None = None
+    for j, (_, domain) in enumerate(design.features):
+        places = 1 + np.flatnonzero(design.column == j)
+        if not isinstance(domain, Categories):
+            slope = np.zeros(design.width + 1)
+            slope[places] = 1 / halves[j]
+            rows[0] = rows[0] - centres[j] * slope
+            rows.append(slope)
+            about.append(Contrast(j, None))
+            continue
+        units = np.zeros((domain.n_values, design.width + 1))
+        signs = design.signs[places[0] - 1]
+        units[:, places] = [[-1.0], [1.0]] if signs else np.eye(domain.n_values)
+        if not design.intercept and whole is None:
+            whole = range(len(rows), len(rows) + domain.n_values)
+            rows += [*units]
+            about += [Contrast(j, k) for k in range(domain.n_values)]
+            continue
+        for row in [0] if design.intercept else whole or []:
+            rows[row] = rows[row] + units[0]
+        rows += [unit - units[0] for unit in units[1:]]
+        about += [Contrast(j, k) for k in range(1, domain.n_values)]
+    return about, np.array(rows)
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Estimates of (constant, coefficients) under weak priors, and their errors."""
+
+    mean: FloatArray  # (width + 1,).
+    # (width + 1, width + 1): covariance of the error that the records have as a sample.
+    sampling: FloatArray
+    # (width + 1, width + 1): covariance of all other errors: noise, and what limits take.
+    privacy: FloatArray
+    # (rows,): how the variance of a row of `contrasts` grows if its value is away from the estimate
+    # by t: by ``growth * t**2``. From 1/reach² on, every value passes the test.
+    growth: FloatArray
+    explained: float | None = None  # Variance of the fitted values, if it is known.
+
+    @classmethod
+    def of(
+        cls, mean: FloatArray, sampling: FloatArray, design: Design, explained: float | None = None
+    ) -> Slopes:
+        """Return estimates whose errors are normal, depend on nothing, and are of sampling."""
+        rows = len(contrasts(design)[0])
+        return cls(mean, sampling, np.zeros_like(sampling), np.zeros(rows), explained)
+
+
+def slopes_of(
+    equation: NoisyEquation, start: FloatArray, back: FloatArray, design: Design, explained: float
+) -> Slopes:
+    """Return what an equation tells about every row of a table.
+
+    Parameters
+    ----------
+    equation : NoisyEquation
+        About the way from ``start`` to the parameters.
+    start : array of shape (p,)
+    back : array of shape (width + 1, p)
+        From parameters to (constant, coefficients).
+    design : Design
+    explained : float
+        Variance of the fitted values.
+    """
+    combined = contrasts(design)[1] @ back
+    far, near = (equation.effects(combined, reach).deviations ** 2 for reach in (_USUAL_REACH, 0.0))
+    of_prior = np.square(combined) @ equation.prior_sd**2
+    growth = np.where(far > _LOST * of_prior, 1.0, (1 - near / far) / _USUAL_REACH**2)
+    own = back @ equation.sampled @ back.T
+    others = back @ (equation.covariance - equation.sampled) @ back.T
+    return Slopes(back @ (start + equation.estimate), own, others, growth, explained)
