@@ -427,7 +427,9 @@ class _Ended:
 
 
 @singledispatch
-def mode_of(objective: Any, gradient_noise: NoiseLaw, jitter: NoiseLaw) -> ConvexMode | LogisticMode:
+def mode_of(
+    objective: Any, gradient_noise: NoiseLaw, jitter: NoiseLaw
+) -> ConvexMode | LogisticMode:
     """Return the step of an objective with the noise that was drawn for it."""
     raise TypeError(f"No step is known for {type(objective).__name__}.")
 

@@ -24,13 +24,16 @@ from dpbayes_sklearn.convex.tails import LIMITS, Counts, excess, mean_square, me
 if TYPE_CHECKING:
     from dpbayes_sklearn.convex.linear import Known
 
-_ALIGNED = 0.6  # Scores beyond the limit point one way by this part of what they are uneven.
-_SYMMETRIC = 0.2  # The same, of their sum.
+# Scores beyond the limit point one way by these parts of what is seen of them: of the difference of
+# positive and negative ones, and of their sum; and of what noise hides, the more if one side is
+# seen to be longer.
+_ALIGNED, _SYMMETRIC, _HIDDEN, _ONE_SIDED = 1.3, 0.2, 0.6, 1.4
 _IGNORANCE = 0.5  # What a limit takes from the curvature is known up to this part.
 _CONTRADICTION = 0.02  # Relative difference of the two curvatures that is usual.
 _UNEVEN = 0.5  # Prior deviation of the middle, relative to that of even residuals.
 _LEAST_MIDDLE = 0.3  # No direction has less of the even middle than this part.
-_MIDDLE_LIMIT = 3.0  # The limit of the middle, in median scores.
+_MIDDLE_LIMIT = 3.0  # The limit of the middle is at least so many median scores.
+_BELIEVED = 4.0  # Not identified if limits may have taken so many times the sampling variance.
 _FLAT = 10.0  # Prior deviation of a turned coefficient in intervals, in deviations of the target.
 # For predictions: the least curvature of a direction, the share that features explain, the share of
 # residuals within the limit of the mode, and its error beside noise and ridge.
@@ -67,11 +70,11 @@ class Tails:
     def beyond(self, limit: float, n: float) -> Beyond:
         """Return what scores have beyond a limit."""
         up, down = (excess(c, limit, self.farthest_score) for c in (self.positive, self.negative))
-        sd = math.hypot(up.sd, down.sd)
-        uneven = _ALIGNED * (up.mean - down.mean), _SYMMETRIC * (up.mean + down.mean)
-        systematic = uneven[0] ** 2 + uneven[1] ** 2 + (_ALIGNED * sd) ** 2
-        variance = (systematic + up.squares + down.squares) / n
-        return Beyond(variance, up.mean - down.mean, sd)
+        sd, uneven, both = math.hypot(up.sd, down.sd), up.mean - down.mean, up.mean + down.mean
+        one_sided = uneven**2 / (uneven**2 + sd**2 + 1e-9)
+        systematic = (_ALIGNED * uneven) ** 2 + (_SYMMETRIC * both) ** 2
+        systematic += ((_HIDDEN + _ONE_SIDED * one_sided) * sd) ** 2
+        return Beyond((systematic + up.squares + down.squares) / n, uneven, sd)
 
     def taken(self, limit: float, n: float) -> tuple[float, float]:
         """Return what a limit takes from the curvature: its mean trace over p, and its error."""
@@ -96,9 +99,9 @@ class Limits(NamedTuple):
 
 
 def choose_limits(
-    tails: Tails, n: float, p: int, score_noise: float, curvature_noise: float
+    tails: Tails, n: float, p: int, score_noise: float, curvature_noise: float, middle_noise: float
 ) -> Limits:
-    """Return the limits with the least predicted error.
+    """Return the limits with the least predicted error; that of the middle as far as noise allows.
 
     The noises are the standard deviations of an entry of the sums, for a limit of root p.
     """
@@ -114,7 +117,13 @@ def choose_limits(
         noise = (1 + 1 / p) * (curvature_noise * limit**2 / n) ** 2
         return noise + tails.taken(limit, n)[1] ** 2 * p / 2
 
-    return Limits(score, min(lengths or [1.0], key=error), min(score, _MIDDLE_LIMIT * least))
+    near = min(score, _MIDDLE_LIMIT * least)
+    able = [
+        x
+        for x in scores
+        if near <= x < score and middle_noise * x**2 <= _LEAST_MIDDLE * tails.mean_square(x) * n
+    ]
+    return Limits(score, min(lengths or [1.0], key=error), max([near, *able]))
 
 
 class Measured(NamedTuple):
@@ -133,12 +142,11 @@ class Measured(NamedTuple):
         )
 
 
-def with_trace(matrix: FloatArray, trace: float) -> FloatArray:
-    """Return a matrix with more of its own large directions."""
+def far_directions(matrix: FloatArray) -> FloatArray:
+    """Return where far records lie: along the large directions of a matrix, with trace 1."""
     values, vectors = np.linalg.eigh(matrix)
-    values = np.maximum(values, 0.0)
-    share = values**2 / max(float((values**2).sum()), 1e-12)
-    return np.asarray(matrix + (vectors * (share * trace)) @ vectors.T)
+    squares = np.square(np.maximum(values, 0.0)) + 1e-300
+    return np.asarray((vectors * (squares / squares.sum())) @ vectors.T)
 
 
 def sampling_error(middle: Measured, even: float) -> FloatArray:
@@ -157,13 +165,15 @@ def posterior_of(known: Known, prior: GaussianPrior) -> GaussianPosterior:
     beyond, (lost, lost_sd) = tails.beyond(limits.score, n), tails.taken(limits.length, n)
     score, curvature = _score(known, beyond, prior.design.intercept), _curvature(known, lost)
     cut, whole = tails.mean_square(limits.middle), tails.mean_square(limits.score)
-    middle = sampling_error(known.middle, cut * n) * max(whole / max(cut, 1e-9), 1.0)
+    middle = sampling_error(known.middle, cut * n)
+    middle += max(whole - cut, 0.0) * n * p * far_directions(middle)
+    limits_take = beyond.variance * n * p * far_directions(curvature.matrix)
     back = known.matrix.T * known.target.deviation  # from parameters to coefficients of (1, x)
     equation = NoisyEquation(
         curvature.matrix,
         curvature.variance,
         score,
-        (known.score_variance + beyond.variance * n) * np.eye(p),
+        known.score_variance * np.eye(p) + limits_take,
         middle,
         -known.mode,
         np.full(p, _FLAT),
@@ -172,7 +182,9 @@ def posterior_of(known: Known, prior: GaussianPrior) -> GaussianPosterior:
     level = np.eye(len(back))[0] * known.target.centre
     explained = _explained(known, known.mode + equation.estimate, curvature.matrix)
     explained *= known.target.deviation**2
-    slopes = slopes_of(equation, known.mode, back, prior.design, explained)
+    slopes = slopes_of(
+        equation, known.mode, back, prior.design, explained, known.score_variance, _BELIEVED
+    )
     declared = prior.precision * back[1:].T @ back[1:]
     way, covariance = _shrunk(equation, known, declared, beyond.variance)
     residual = prior.noise_variance
@@ -207,7 +219,8 @@ def _curvature(known: Known, lost: float) -> Measured:
     outer = np.outer(np.diag(squares), np.diag(squares)) + squares**2
     earlier = Measured(n * turn @ known.shape.matrix @ turn, own * outer + between**2)
     both = known.curvature.with_other(earlier)
-    return Measured(with_trace(both.matrix, lost * p * n), both.variance)
+    gone = lost * p * n * far_directions(both.matrix)
+    return Measured(both.matrix + gone, both.variance)
 
 
 def _explained(known: Known, w: FloatArray, matrix: FloatArray) -> float:

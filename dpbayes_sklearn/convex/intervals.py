@@ -105,12 +105,12 @@ class NoisyEquation:
         _, precision = self.weighted(np.outer(self.estimate, self.estimate))
         return _solved(precision, np.eye(len(precision)))
 
-    @cached_property
-    def sampled(self) -> FloatArray:
-        """The part of the covariance that comes from the sampling error."""
-        weighted, precision = self.weighted(np.outer(self.estimate, self.estimate))
-        back = _solved(precision, weighted.T)
-        return np.asarray(back @ self.sampling @ back.T)
+    def noise_of_matrix(self, weights: FloatArray, at: FloatArray) -> FloatArray:
+        """Return the variance of weights'E delta, for rows of weights and of delta."""
+        both = weights * at
+        own = np.einsum("ij,jk,ik->i", weights**2, self.matrix_noise, at**2)
+        own += np.einsum("ij,jk,ik->i", both, self._beside, both)
+        return np.asarray(own + self.stretch * both.sum(axis=1) ** 2)
 
     def _spread(self, a: FloatArray, reach: float) -> tuple[float, float, float]:
         """Return the standard deviation of a combination, and its parts: sampling and privacy."""

@@ -81,11 +81,11 @@ class Shares(NamedTuple):
     middle: Fraction
 
 
-_WHOLE = Shares(*map(Fraction, ("0.07", "0.08", "0.12", "0.13", "0.45", "0.11", "0.04")))
+_WHOLE = Shares(*map(Fraction, ("0.07", "0.08", "0.12", "0.17", "0.42", "0.10", "0.04")))
 """Where records are many."""
-_LENGTHS_SHARE = Fraction(1, 4)  # Part of the share of the tails that lengths of records get.
+_LENGTHS_SHARE = Fraction(3, 10)  # Part of the share of the tails that lengths of records get.
 _VOLUME = Fraction(3, 20)  # The determinants of a mode cost this part of its share.
-_LEAST_RHO, _RHO_EACH = 400.0, 60.0  # The whole recipe needs so many n epsilon/p, and times p.
+_LEAST_RHO, _RHO_EACH = 400.0, 100.0  # The whole recipe needs so many n epsilon/p, and times p.
 _EXPLAINED = 0.2  # Share of the target's variance that features usually explain.
 _LEVEL = 0.1  # Prior variance of the constant, in that of the target.
 _USUAL_LENGTH = 2.0  # Squared lengths usually exceed p by so many deviations of a normal law.
@@ -299,7 +299,8 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
         curvature = (
             math.sqrt(float(own[6].law.variances[1 if self.p > 1 else 0])) * self.p / STEPS**2
         )
-        limits = choose_limits(tails, known.n, self.p, score, curvature)
+        middle = math.sqrt(float(own[7].law.variances[min(1, self.p - 1)])) * self.p / STEPS**2
+        limits = choose_limits(tails, known.n, self.p, score, curvature, middle)
         return replace(known, tails=tails, limits=limits)
 
     # Score, curvature and middle

@@ -284,7 +284,7 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         fitted = float(np.abs(found.belief).sum())
         tails = Tails(up, down, up, sd, far + fitted, 1.0)
         score = math.sqrt(self.steps[-1].law.variance(0)) / STEPS
-        limit = choose_limits(tails, found.n, 1, score, 0.0).score
+        limit = choose_limits(tails, found.n, 1, score, 0.0, math.inf).score
         return replace(found, tails=tails, limit=limit)
 
     def ask_level(self, records: LinearRecords, found: Found) -> list[IntArray]:

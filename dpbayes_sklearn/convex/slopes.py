@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,7 +86,13 @@ class Slopes:
 
 
 def slopes_of(
-    equation: NoisyEquation, start: FloatArray, back: FloatArray, design: Design, explained: float
+    equation: NoisyEquation,
+    start: FloatArray,
+    back: FloatArray,
+    design: Design,
+    explained: float,
+    known_noise: float = 0.0,
+    believed: float = math.inf,
 ) -> Slopes:
     """Return what an equation tells about every row of a table.
 
@@ -99,11 +106,31 @@ def slopes_of(
     design : Design
     explained : float
         Variance of the fitted values.
+    known_noise, believed : float
+        Beside noise of this variance, other errors of the equation at the end of an interval may
+        be so many times the sampling error: otherwise a combination is not identified.
     """
     combined = contrasts(design)[1] @ back
-    far, near = (equation.effects(combined, reach).deviations ** 2 for reach in (_USUAL_REACH, 0.0))
-    of_prior = np.square(combined) @ equation.prior_sd**2
-    growth = np.where(far > _LOST * of_prior, 1.0, (1 - near / far) / _USUAL_REACH**2)
-    own = back @ equation.sampled @ back.T
-    others = back @ (equation.covariance - equation.sampled) @ back.T
-    return Slopes(back @ (start + equation.estimate), own, others, growth, explained)
+    delta = equation.estimate
+    weighted, precision = equation.weighted(np.outer(delta, delta))
+    covariance = np.linalg.inv(precision)
+    along = combined @ covariance
+    variance = np.einsum("ij,ij->i", along, combined)
+    weights = along @ weighted.T  # of the equation's rows, in every estimate
+    growth = equation.noise_of_matrix(weights, along) / variance**2
+    sampling = np.einsum("ij,jk,ik->i", weights, equation.sampling, weights)
+    far = _USUAL_REACH**2 * variance / np.maximum(1 - _USUAL_REACH**2 * growth, 1e-12)
+    doubtful = equation.noise_of_matrix(weights, np.broadcast_to(delta, weights.shape))
+    doubtful += np.einsum("ij,jk,ik->i", weights, equation.noise, weights)
+    doubtful += growth * far - known_noise * np.square(weights).sum(axis=1)
+    lost = variance + growth * far > _LOST * (np.square(combined) @ equation.prior_sd**2)
+    growth[lost | (doubtful > believed * sampling)] = 1.0
+    read = covariance @ weighted.T
+    sampled = read @ equation.sampling @ read.T
+    return Slopes(
+        back @ (start + delta),
+        back @ sampled @ back.T,
+        back @ (covariance - sampled) @ back.T,
+        growth,
+        explained,
+    )

@@ -22,11 +22,14 @@ EDGES = 2.0 ** (np.arange(-8, 29) / 2)
 _LOW, _HIGH = np.concatenate([[0.0], EDGES]), np.concatenate([EDGES, [1.4 * EDGES[-1]]])
 LIMITS = 2.0 ** (np.arange(-8, 57) / 4)
 """Limits that may be chosen."""
-_SEEN = 3.5  # A bin is seen if its count is so many standard deviations of noise above 0.
-_TAIL_BINS = 14  # So many bins beyond the last seen one tell about a tail.
-# Candidates of a tail: the ratio of the next count, and the factor by which ratios fall.
-_RATIOS = np.array([0.01, 0.05, 0.12, 0.22, 0.35, 0.5, 0.65, 0.8, 0.92])
-_BENDS = np.array([1.0, 0.8, 0.55])
+# A bin is seen if its count is so many standard deviations of noise above 0; the more, the more
+# empty bins lie between it and those that were seen before.
+_SEEN, _SEEN_APART, _SEEN_FAR = 3.5, 0.5, 7.0
+_TAIL_BINS = 16  # So many bins beyond the last seen one tell about a tail.
+# Candidates of a tail: the ratio of the first count to the last seen one, those of later counts,
+# and the factor by which these fall from bin to bin.
+_RATIOS, _BENDS = np.array([0.01, 0.05, 0.12, 0.22, 0.35, 0.5, 0.65, 0.8]), np.array([1.0, 0.9])
+_REBOUND = 0.02  # Prior weight of a tail whose counts fall more slowly than the first did.
 
 
 @dataclass(frozen=True)
@@ -44,22 +47,33 @@ class Counts:
         >>> Counts.of(np.array([900.0, 300.0, 3.0, -8.0]), 10.0).mean.round().tolist()
         [900.0, 300.0, 4.0, 0.0]
         """
-        i = np.arange(len(noisy))
-        seen = np.flatnonzero(noisy > _SEEN * sd)
-        last = int(seen[-1]) if len(seen) else 0
-        base, beyond = np.where(i <= last, np.maximum(noisy, 0.0), 0.0), np.maximum(i - last, 0)
-        ratio, bend = (each.ravel()[:, None] for each in np.meshgrid(_RATIOS, _BENDS))
-        tail = max(float(noisy[last]), sd) * ratio**beyond * bend ** (beyond * (beyond - 1) / 2)
+        last = _last_seen(noisy / sd)
+        i, beyond = np.arange(len(noisy)), np.maximum(np.arange(len(noisy)) - last, 0)
+        grid = np.meshgrid(_RATIOS, _RATIOS, _BENDS, indexing="ij")
+        start, ratio, bend = (each.ravel()[:, None] for each in grid)
+        later = np.maximum(beyond - 1, 0)
+        tail = max(float(noisy[last]), sd) * start * ratio**later * bend ** (later * beyond / 2)
+        base = np.where(i <= last, np.maximum(noisy, 0.0), 0.0)
         candidates = base + np.where(i > last, tail, 0.0)
         away = ((noisy - candidates) / sd)[:, last + 1 : last + 1 + _TAIL_BINS]
         fit = -0.5 * np.square(away).sum(axis=1)
-        weights = np.exp(fit - fit.max()) * (1 - ratio[:, 0])
+        prior = np.where(ratio > start, (1 - ratio) * _REBOUND, 1.0)[:, 0]
+        weights = np.exp(fit - fit.max()) * prior
         return cls(candidates, weights / weights.sum(), np.where(i <= last, sd, 0.0))
 
     @property
     def mean(self) -> FloatArray:
         """Expected counts."""
         return self.weights @ self.candidates
+
+
+def _last_seen(deviations: FloatArray) -> int:
+    """Return the farthest bin whose count, in deviations of its noise, is no chance."""
+    last = 0
+    for i, count in enumerate(deviations):
+        if count > min(_SEEN + _SEEN_APART * max(i - last - 1, 0), _SEEN_FAR):
+            last = i
+    return last
 
 
 class Excess(NamedTuple):
@@ -106,6 +120,7 @@ MIDDLES = (_EVEN[1:] + _EVEN[:-1]) / 2
 _MISFIT, _LEAST_SHARE = 0.25, 1e-4  # Relative and absolute error of a cell of the fitted law.
 _USUAL_SPREAD, _USUAL_CENTRE = 0.25, 0.6  # Prior: median spread, and deviation of the centre.
 _OF_MOMENTS = 0.8  # The spread is at least this part of the standard deviation that is seen.
+_HIDDEN = 0.3  # And of that which records may have at the other end, if noise hides them.
 
 
 def _cells() -> FloatArray:
@@ -148,7 +163,8 @@ def place(noisy: FloatArray, n: int, sd: float) -> Place:
     shares = _smooth(noisy, sd)
     mean = shares @ MIDDLES
     moment = math.sqrt(max(float(shares @ MIDDLES**2 - mean**2), 0.0))
-    spread = max(math.exp(log_spread + doubt / 2), _OF_MOMENTS * moment)
+    hidden = _HIDDEN * math.sqrt(2 * error)
+    spread = max(math.exp(log_spread + doubt / 2), _OF_MOMENTS * moment, hidden)
     return Place(centre, spread, centre_sd, shares)
 
 
