@@ -48,11 +48,13 @@ from dpbayes_sklearn.release import Facts, Step, StepPlan
 _LOOK_COUNTS = 60.0  # The look gets what this many records are worth, for every column.
 _LEAST_LOOK, _MOST_LOOK = Fraction(1, 20), Fraction(1, 4)  # Parts of epsilon.
 _LOCATED = 200.0  # Numbers are located if there are so many records times epsilon for each.
-_LEVEL_SHARE = Fraction(3, 100)  # Residuals and level get this part of epsilon each.
+# Residuals and level get what this many records are worth each, if that is at most this part.
+_LEVEL_COUNTS, _MOST_LEVEL = 40.0, Fraction(1, 25)
 _VOLUME = Fraction(1, 8)  # The determinants cost this part of the share of the mode.
 _REACH = 2.5  # Windows reach so many spreads from their centre.
 _USUAL_SPREAD = 0.3  # Of a number that was not located, on the scale of its bounds.
 _EXPLAINED = 0.2  # Share of the target's variance that features usually explain.
+_CENTRE = 0.1  # Usual square of the distance from a target's located centre to its mean.
 _SKEW = 0.05  # Usual level of residuals of a mode, in deviations.
 MOST_PARAMETERS = 4000
 """More need tens of gigabytes."""
@@ -122,8 +124,14 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
 
     @cached_property
     def mode_share(self) -> Fraction:
-        after = 2 * _LEVEL_SHARE * self.epsilon if self.prior.design.intercept else 0
-        return self.epsilon - self.look_share - after
+        return self.epsilon - self.look_share - 2 * self.level_share
+
+    @cached_property
+    def level_share(self) -> Fraction:
+        """The epsilon of residuals and of the level, each; none if noise would hide the level."""
+        part = Fraction(_LEVEL_COUNTS / self._records)
+        wanted = self.prior.design.intercept and part <= _MOST_LEVEL
+        return self.epsilon * part if wanted else Fraction(0)
 
     @property
     def purely(self) -> bool:
@@ -142,8 +150,8 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
     @cached_property
     def steps(self) -> tuple[Step[LinearRecords, Found], ...]:
         """Look, mode, residuals, level."""
-        unit, own, bins = self.cost.unit, _LEVEL_SHARE * self.epsilon, len(EDGES) + 1
-        if not self.prior.design.intercept:
+        unit, own, bins = self.cost.unit, self.level_share, len(EDGES) + 1
+        if not own:
             return self.look, self.mode
         sizes, level = Histograms(1, (bins, bins)).law(unit, own), VectorSum(1).law(unit, own)
         part = Budget(own, unit=unit)
@@ -241,7 +249,7 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         usual = 1 / (columns * found.squares / _EXPLAINED + self.declared(found))
         assert found.place is not None
         level = (found.place.centre_sd / found.target.deviation) ** 2
-        return self.with_constant(_EXPLAINED / columns + level, usual)
+        return self.with_constant(_EXPLAINED / columns + _CENTRE + level, usual)
 
     def declared(self, found: Found) -> FloatArray:
         """Return the declared prior precisions, in deviations of the target and windows."""
@@ -322,7 +330,7 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         )
 
 
-_LIMITS = np.geomspace(0.5, 6.0, 16)
+_LIMITS = np.geomspace(1.0, 6.0, 12)
 """Limits of a mode, in spreads of the target."""
 
 
@@ -339,6 +347,6 @@ def limit_of(
         shrunk = float((seen * error * usual / (error + usual)).sum()) / seen.max()
         level = float(at.shares @ (away - cut))
         sampling = len(seen) * float(at.shares @ cut**2) / (seen.max() * inside**2)
-        return shrunk + sampling + level**2
+        return shrunk + sampling + 0.1 * level**2
 
     return float(min(_LIMITS, key=cost))

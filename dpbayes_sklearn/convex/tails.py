@@ -25,6 +25,7 @@ LIMITS = 2.0 ** (np.arange(-8, 57) / 4)
 # A bin is seen if its count is so many standard deviations of noise above 0; the more, the more
 # empty bins lie between it and those that were seen before.
 _SEEN, _SEEN_APART, _SEEN_FAR = 3.5, 0.5, 7.0
+_TOGETHER = (1, 2, 4, 8)  # So many bins are looked at together.
 _TAIL_BINS = 16  # So many bins beyond the last seen one tell about a tail.
 # Candidates of a tail: the ratio of the first count to the last seen one, those of later counts,
 # and the factor by which these fall from bin to bin.
@@ -68,11 +69,20 @@ class Counts:
 
 
 def _last_seen(deviations: FloatArray) -> int:
-    """Return the farthest bin whose count, in deviations of its noise, is no chance."""
-    last = 0
-    for i, count in enumerate(deviations):
-        if count > min(_SEEN + _SEEN_APART * max(i - last - 1, 0), _SEEN_FAR):
-            last = i
+    """Return the farthest bin in which there are records, by no chance.
+
+    ``deviations`` are noisy counts over the standard deviation of their noise. Neighbouring bins
+    are looked at together, too: a few records in each of them may be many.
+    """
+    sums, last = np.concatenate([[0.0], np.cumsum(deviations)]), 0
+    for start in range(len(deviations)):
+        least = min(_SEEN + _SEEN_APART * max(start - last - 1, 0), _SEEN_FAR)
+        for width in _TOGETHER if start > last else (1,):
+            end = min(start + width, len(deviations))
+            if sums[end] - sums[start] > least * math.sqrt(end - start):
+                some = start + np.flatnonzero(deviations[start:end] > 1.0)
+                last = max(last, int(some[-1]))
+                break
     return last
 
 
@@ -107,8 +117,10 @@ def mean_square(counts: FloatArray, limit: float) -> float:
 
 
 def median(counts: FloatArray, sd: float) -> float:
-    """Return the median size."""
+    """Return the median size; 1 if noise hides all counts."""
     ends = np.concatenate([[0.0], np.cumsum(np.where(counts > 2 * sd, counts, 0.0))])
+    if not ends[-1]:
+        return 1.0
     return float(np.interp(ends[-1] / 2, ends, np.concatenate([[0.0], _HIGH])))
 
 
