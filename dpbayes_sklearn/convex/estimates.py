@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Scores beyond the limit point one way by these parts of what is seen of them: of the difference of
 # positive and negative ones, and of their sum; and of what noise hides, the more if one side is
 # seen to be longer.
-_ALIGNED, _SYMMETRIC, _HIDDEN, _ONE_SIDED = 1.3, 0.2, 0.6, 1.4
+_ALIGNED, _SYMMETRIC, _HIDDEN, _ONE_SIDED = 1.3, 0.2, 0.8, 1.2
 _IGNORANCE = 0.5  # What a limit takes from the curvature is known up to this part.
 _CONTRADICTION = 0.02  # Relative difference of the two curvatures that is usual.
 _UNEVEN = 0.5  # Prior deviation of the middle, relative to that of even residuals.

@@ -112,7 +112,7 @@ class Known:
     mode_noise: FloatArray = field(default_factory=lambda: np.zeros(0))  # Variances.
     mode: FloatArray = field(default_factory=lambda: np.zeros(0))
     tails: Tails | None = None
-    limits: Limits = Limits(1.0, 1.0, 1.0)
+    limits: Limits = field(default_factory=lambda: Limits(1.0, 1.0, 1.0))
     usual_length: float = 1.0  # To which records are shortened for shape and mode.
     score: FloatArray = field(default_factory=lambda: np.zeros(0))
     score_variance: float = 0.0  # Of the noise in every entry.
@@ -281,7 +281,7 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
     def read_scores(self, known: Known, noisy: list[IntArray], law: NoiseLaw) -> Known:
         """Return the sizes of scores."""
         sd = math.sqrt(law.variance(0))
-        up, down = (Counts.of(np.asarray(each, np.float64), sd) for each in noisy)
+        up, down = (Counts.of(np.asarray(each, np.float64), sd, True) for each in noisy)
         lengths = np.abs(known.matrix[:, 0]) + np.abs(known.matrix[:, 1:]).sum(axis=1)
         farthest = math.sqrt(float(lengths @ lengths) / self.p)
         far = np.abs([known.target.map(each) for each in (-1.0, 1.0)]).max()
@@ -379,7 +379,7 @@ _MODE_NOISE, _MODE_SAMPLING = 0.05, 0.02  # Weights of errors of the start besid
 
 
 def mode_limit(at: Place, target: Target, n: float, p: int, noise: float) -> float:
-    """Return the h with the least predicted error; ``noise`` is the gradient's variance at h = 1."""
+    """Return the h with the least predicted error; the noise of the gradient is that of h = 1."""
     away = target.map(MIDDLES)
 
     def cost(h: float) -> float:

@@ -186,7 +186,7 @@ class HuberLoss:
         ask = partial(_gradient, rows=self.rows, w=w, model=self.records.structure)
         coarse, fine = self.records.total(ask)
         whole = 2.0 ** math.ceil(math.log2(self.rows.largest_limit))
-        return -(coarse + fine / _FINE) * (whole / _COARSE * self.rows.unit)
+        return np.asarray(-(coarse + fine / _FINE) * (whole / _COARSE * self.rows.unit))
 
     def curvature(self, w: FloatArray) -> FloatArray:
         """Return the second derivatives."""
@@ -198,8 +198,7 @@ class HuberLoss:
     def products(self) -> FloatArray:
         """Return the sum of vv', exactly."""
         ask = partial(_products, rows=self.rows, model=self.records.structure)
-        total: FloatArray = self.records.total(ask) * self.rows.unit**2
-        return total
+        return np.asarray(self.records.total(ask) * self.rows.unit**2)
 
     def count_residuals(self, w: FloatArray, edges: FloatArray) -> IntArray:
         """Count positive residuals by size, and negative ones."""

@@ -67,7 +67,7 @@ class Found:
     n: int = 0  # Records with a target.
     target: Target = UNIT_TARGET
     place: Place | None = None
-    windows: Windows = Windows.whole(0)
+    windows: Windows = field(default_factory=lambda: Windows.whole(0))
     squares: FloatArray = field(default_factory=lambda: np.zeros(0))  # Mean squares in windows.
     rows: InWindows | None = None
     mode: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -105,6 +105,7 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
 
     @cached_property
     def epsilon(self) -> Fraction:
+        """The whole epsilon."""
         return Fraction(self.cost.epsilon)
 
     @cached_property
@@ -119,11 +120,13 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
 
     @cached_property
     def look_share(self) -> Fraction:
+        """The epsilon of the look."""
         wanted = Fraction(_LOOK_COUNTS * (1 + self.located) / self._records)
         return self.epsilon * min(max(wanted, _LEAST_LOOK), _MOST_LOOK)
 
     @cached_property
     def mode_share(self) -> Fraction:
+        """The epsilon of the mode."""
         return self.epsilon - self.look_share - 2 * self.level_share
 
     @cached_property
@@ -240,6 +243,7 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         )
 
     def with_constant(self, constant: float, each: FloatArray) -> FloatArray:
+        """Return numbers of the coordinates, after that of the constant if there is one."""
         return np.append(constant, each) if self.prior.design.intercept else each
 
     def usual(self, found: Found) -> FloatArray:

@@ -79,7 +79,7 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class Histograms:
-    """Counts in which a record has one place in each of some columns, or in one for a missing target."""
+    """Counts: a record has one place in each of some columns, or only that of no target."""
 
     columns: int
     sizes: tuple[int, ...]  # Of the arrays of counts.
@@ -187,10 +187,10 @@ class Residuals(NamedTuple):
 def count_tails(
     shard: Shard, design: Design, scale: Scale, residuals: Residuals, edges: FloatArray
 ) -> IntArray:
-    """Count scores and leverages of records by their size.
+    r"""Count scores and lengths of records by their size.
 
-    Of p coordinates, a score is :math:`r\\|z\\|/\\sqrt p` and a leverage
-    :math:`\\|z\\|/\\sqrt p`. The first two rows are of positive and of negative scores.
+    Of p coordinates, a score is :math:`r\|z\|/\sqrt p` and a length
+    :math:`\|z\|/\sqrt p`. The first two rows are of positive and of negative scores.
     """
     total = np.zeros((3, len(edges) + 1), np.int64)
     for z, r in residuals.chunks(shard, design, scale):

@@ -26,10 +26,12 @@ LIMITS = 2.0 ** (np.arange(-8, 57) / 4)
 # empty bins lie between it and those that were seen before.
 _SEEN, _SEEN_APART, _SEEN_FAR = 3.5, 0.5, 7.0
 _TOGETHER = (1, 2, 4, 8)  # So many bins are looked at together.
-_TAIL_BINS = 16  # So many bins beyond the last seen one tell about a tail.
 # Candidates of a tail: the ratio of the first count to the last seen one, those of later counts,
 # and the factor by which these fall from bin to bin.
 _RATIOS, _BENDS = np.array([0.01, 0.05, 0.12, 0.22, 0.35, 0.5, 0.65, 0.8]), np.array([1.0, 0.9])
+# Or a cluster of records far away, of so many standard deviations of the noise.
+# Its prior weight is halved every so many bins.
+_CLUSTERS, _CLUSTER_WEIGHT, _HALVED = np.array([1.0, 2.0, 3.0]), 0.0015, 2.0
 _REBOUND = 0.02  # Prior weight of a tail whose counts fall more slowly than the first did.
 
 
@@ -42,8 +44,8 @@ class Counts:
     noise: FloatArray  # (bins,): standard deviation of the noise in a seen bin, 0 beyond.
 
     @classmethod
-    def of(cls, noisy: FloatArray, sd: float) -> Counts:
-        """Read noisy counts, from the middle outwards.
+    def of(cls, noisy: FloatArray, sd: float, clusters: bool = False) -> Counts:
+        """Read noisy counts, from the middle outwards; some far records may form clusters.
 
         >>> Counts.of(np.array([900.0, 300.0, 3.0, -8.0]), 10.0).mean.round().tolist()
         [900.0, 300.0, 4.0, 0.0]
@@ -55,10 +57,15 @@ class Counts:
         later = np.maximum(beyond - 1, 0)
         tail = max(float(noisy[last]), sd) * start * ratio**later * bend ** (later * beyond / 2)
         base = np.where(i <= last, np.maximum(noisy, 0.0), 0.0)
-        candidates = base + np.where(i > last, tail, 0.0)
-        away = ((noisy - candidates) / sd)[:, last + 1 : last + 1 + _TAIL_BINS]
+        tails = base + np.where(i > last, tail, 0.0)
+        apart = np.flatnonzero((i > last + 2) & clusters)
+        lumps = base + np.kron(np.eye(len(i))[apart], _CLUSTERS[:, None] * sd)
+        candidates = np.concatenate([tails, lumps])
+        away = ((noisy - candidates) / sd)[:, last + 1 :]
         fit = -0.5 * np.square(away).sum(axis=1)
         prior = np.where(ratio > start, (1 - ratio) * _REBOUND, 1.0)[:, 0]
+        nearer = np.repeat(0.5 ** ((apart - last) / _HALVED), len(_CLUSTERS))
+        prior = np.append(prior, _CLUSTER_WEIGHT * prior.sum() * nearer)
         weights = np.exp(fit - fit.max()) * prior
         return cls(candidates, weights / weights.sum(), np.where(i <= last, sd, 0.0))
 
