@@ -490,8 +490,8 @@ class BayesianLinearRegression(
         """
         table, posterior, half = self.coefficients(level), self.posterior_, self._scale.half
         slopes, residual = posterior.slopes, posterior.noise_variance
-        known = slopes is not None and slopes.explained is not None
-        explained = slopes.explained if known else math.nan
+        explained = None if slopes is None else slopes.explained
+        explained = math.nan if explained is None else explained
         return RegressionSummary(
             table,
             joint_covariance(self._design, posterior, table),

@@ -161,6 +161,8 @@ def sampling_error(middle: Measured, even: float) -> FloatArray:
 
 def posterior_of(known: Known, prior: GaussianPrior) -> GaussianPosterior:
     """Return least squares with intervals, and a shrunk model for predictions."""
+    assert known.tails is not None
+    assert known.middle is not None
     n, p, tails, limits = known.n, len(known.mode), known.tails, known.limits
     beyond, (lost, lost_sd) = tails.beyond(limits.score, n), tails.taken(limits.length, n)
     score, curvature = _score(known, beyond, prior.design.intercept), _curvature(known, lost)
@@ -211,6 +213,9 @@ def _score(known: Known, beyond: Beyond, intercept: bool) -> FloatArray:
 
 def _curvature(known: Known, lost: float) -> Measured:
     """Return the curvature: that of the last step and that of the shape, with what limits take."""
+    assert known.tails is not None
+    assert known.shape is not None
+    assert known.curvature is not None
     n, p, turn = known.n, len(known.mode), known.turn
     squares, tails = turn @ turn, known.tails
     gone = tails.taken(max(known.usual_length**2 / p * 0.8, 1.0) ** 0.5, n)[0]
@@ -247,5 +252,6 @@ def _shrunk(
     way = np.zeros(p)
     for _ in range(_TURNS):
         weighted, precision = equation.weighted(np.outer(way, way), prior)
-        way = (way + np.linalg.solve(precision, weighted.T @ equation.right - own @ mode)) / 2
-    return way, np.linalg.inv(precision)
+        after = np.linalg.solve(precision, weighted.T @ equation.right - own @ mode)
+        way = np.asarray((way + after) / 2)
+    return way, np.asarray(np.linalg.inv(precision))

@@ -170,7 +170,7 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
         vectors, products = VectorSum(self.p), ProductSum(self.p)
         return (
             self._step("where target and columns lie", evenly, own.look, ask_look, self.read_look),
-            self._step("shape of the columns", products, own.shape, self.ask_shape, self.read_shape),
+            self._step("shape of columns", products, own.shape, self.ask_shape, self.read_shape),
             self._mode(own.mode),
             self._step(
                 "sizes of scores", Histograms(1, (bins, bins)), own.tails - lengths,
@@ -181,7 +181,9 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
                 ask_lengths, self.read_lengths,
             ),
             self._step("score", vectors, own.score, self.ask_score, self.read_score),
-            self._step("curvature", products, own.curvature, self.ask_curvature, self.read_curvature),
+            self._step(
+                "curvature", products, own.curvature, self.ask_curvature, self.read_curvature
+            ),
             self._step("squared scores", products, own.middle, self.ask_middle, self.read_middle),
         )  # fmt: skip
 
@@ -250,13 +252,12 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
         rows = Turned(coordinates, known.target, self.usual_length, h, radius)
         prior = np.full(self.p, _EXPLAINED / self.p)
         prior[0] += _LEVEL
-        farthest = float(np.abs([known.target.map(each) for each in (-1.0, 1.0)]).max())
         shape = rows.shape(self.facts.n_bound)
 
         def ridge(body: Body) -> FloatArray:
             reach = FARTHEST / math.sqrt(self.p) / 4
-            sure = max(shape.n * farthest**2 / (2 * reach) ** 2, body.farthest / reach)
-            return np.maximum(body.variance / (n * prior), sure)
+            sure = max(shape.n * known.target.farthest**2 / (2 * reach) ** 2, body.farthest / reach)
+            return np.asarray(np.maximum(body.variance / (n * prior), sure))
 
         return rows, PerturbedPlan.of(
             shape, share, volume, unit, lambda _: self._body(h * radius), ridge
@@ -284,7 +285,7 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
         up, down = (Counts.of(np.asarray(each, np.float64), sd, True) for each in noisy)
         lengths = np.abs(known.matrix[:, 0]) + np.abs(known.matrix[:, 1:]).sum(axis=1)
         farthest = math.sqrt(float(lengths @ lengths) / self.p)
-        far = np.abs([known.target.map(each) for each in (-1.0, 1.0)]).max()
+        far = known.target.farthest
         far_fitted = float(np.abs(known.mode @ known.matrix).sum())
         top = min(1.5 * far, far + far_fitted) * farthest
         return replace(known, tails=Tails(up, down, up, sd, top, farthest))

@@ -231,11 +231,10 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         h = limit_of(found.place, found.target, seen, usual, self.body(1.0).variance)
         rows = InWindows(found.windows, found.target, h, record_squares(design))
         shape = rows.shape(self.facts.n_bound)
-        farthest = float(np.abs([found.target.map(each) for each in (-1.0, 1.0)]).max())
 
         def ridge(body: Body) -> FloatArray:
             reach = FARTHEST / math.sqrt(len(usual)) / 4
-            sure = max(shape.n * farthest**2 / (2 * reach) ** 2, body.farthest / reach)
+            sure = max(shape.n * found.target.farthest**2 / (2 * reach) ** 2, body.farthest / reach)
             return np.maximum(body.variance / (seen * usual), sure)
 
         return rows, PerturbedPlan.of(
@@ -292,7 +291,7 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         """Return their variance, and the limit of the level."""
         sd = math.sqrt(law.variance(0))
         up, down = (Counts.of(np.asarray(each, np.float64), sd) for each in noisy)
-        far = float(np.abs([found.target.map(each) for each in (-1.0, 1.0)]).max())
+        far = found.target.farthest
         fitted = float(np.abs(found.belief).sum())
         tails = Tails(up, down, up, sd, far + fitted, 1.0)
         score = math.sqrt(self.steps[-1].law.variance(0)) / STEPS
@@ -334,6 +333,7 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         )
 
 
+_LEVEL_WEIGHT = 0.1  # The level is corrected by a later step, or shrunk by the ridge anyway.
 _LIMITS = np.geomspace(1.0, 6.0, 12)
 """Limits of a mode, in spreads of the target."""
 
@@ -351,6 +351,6 @@ def limit_of(
         shrunk = float((seen * error * usual / (error + usual)).sum()) / seen.max()
         level = float(at.shares @ (away - cut))
         sampling = len(seen) * float(at.shares @ cut**2) / (seen.max() * inside**2)
-        return shrunk + sampling + 0.1 * level**2
+        return float(shrunk + sampling + _LEVEL_WEIGHT * level**2)
 
     return float(min(_LIMITS, key=cost))

@@ -30,8 +30,8 @@ nearly. Both are repaired by noise on what is released, at the price of :math:`\
 minimum :math:`w^*` for the real u, which nobody computes, is private. A computed w whose gradient
 is g has :math:`\|w - w^*\| \le (\|g\| + \eta)/\lambda`, where :math:`\eta` bounds the step of the
 lattice and the rounding of gradients. The search goes on until this is at most one step of a
-public lattice. So w and :math:`w^*`, rounded to it, differ by one step at most. Noise in the sup norm of
-scale :math:`2/\varepsilon_2` steps changes probabilities by :math:`e^{\varepsilon_2/2}` between the
+public lattice. So w and :math:`w^*`, rounded to it, differ by one step at most. Noise in the sup
+norm of scale :math:`2/\varepsilon_2` steps changes probabilities by :math:`e^{\varepsilon_2/2}` between the
 two, on either data set: together :math:`\varepsilon_1 + \varepsilon_2`. ∎
 """
 

@@ -122,6 +122,11 @@ class Target(NamedTuple):
         """Return scaled targets in deviations."""
         return np.asarray((y - self.centre) / self.deviation)
 
+    @property
+    def farthest(self) -> float:
+        """The largest target, in deviations from the centre."""
+        return (1 + abs(self.centre)) / self.deviation
+
 
 UNIT_TARGET = Target(0.0, 1.0)
 """The target as its bounds have it."""

@@ -97,7 +97,7 @@ def _positive(value: float, variance: float) -> float:
     """Return a mean square, averaged with that of a target which fills its bounds."""
     usual = 1 / 3
     kept = usual**2 / (usual**2 + variance)
-    return max(usual + kept * (value - usual), np.sqrt(kept * variance) / 2, 1e-9)
+    return float(max(usual + kept * (value - usual), np.sqrt(kept * variance) / 2, 1e-9))
 
 
 def plug_in(released: ReleasedMoments, prior: GaussianPrior) -> Belief:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, singledispatch
+from typing import Any
 
 import numpy as np
 
@@ -85,9 +86,9 @@ class MomentsPlan(StepPlan[LinearRecords, GaussianPosterior]):
     increment: float = 0.0  # What is added to every diagonal entry.
 
     @cached_property
-    def steps(self) -> tuple[Step[LinearRecords, int], ...]:
+    def steps(self) -> tuple[Step[LinearRecords, Any], ...]:
         """How many records have no target, and the products."""
-        products = Step(
+        products: Step[LinearRecords, Any] = Step(
             "products of columns and target", self.products, self.law,
             ask=self.ask_products, read=self.read_products,
         )  # fmt: skip
@@ -95,7 +96,7 @@ class MomentsPlan(StepPlan[LinearRecords, GaussianPosterior]):
             return (products,)
         share = Fraction(self.cost.epsilon) - Fraction(self.products.epsilon)
         law = DiscreteLaplace.of(laplace_scale(self.cost.unit.n_changed, share), [1])
-        missing = Step(
+        missing: Step[LinearRecords, Any] = Step(
             "records without a target", Budget(share, unit=self.cost.unit), law,
             ask=lambda records, known: [np.array([records.n_missing])],
             read=self.read_missing,
@@ -106,7 +107,7 @@ class MomentsPlan(StepPlan[LinearRecords, GaussianPosterior]):
         """Return how many records have a target."""
         missing, law = float(noisy[0][0]), self.steps[0].law
         seen = missing > _SEEN * float(law.variance()) ** 0.5
-        return max(1, self.facts.n - round(missing) * seen)
+        return int(max(1, self.facts.n - round(missing) * seen))
 
     def ask_products(self, records: LinearRecords, known: int | None) -> list[IntArray]:
         """Return the sums, in the order of the law."""
