@@ -94,6 +94,9 @@ FAULTS.rows(SUMS, {
         at("sums.release.largest_change", lambda _, grid, unit: grid, "noise"),
     "A draw is thought to lose half of what it does":
         at(LOSS, lambda real, *facts: real(*facts) / 2, "draws"),
+    "The closest records are promised what their distance says, without the rounding":
+        at("sums.release.SumsPosterior", lambda real, means, variances, slopes, roundings, **more:
+           real(means, variances, slopes, 0 * roundings, **more), "closest"),
     "The loss of a draw is looked for at small sums only":
         at(LOSS, lambda real, prior, j, n, k, points, temper: real(
                prior, j, 10 * n, k, points, temper / 10
