@@ -118,9 +118,14 @@ class Expense:
     def spends(self) -> str:
         """The part of the budget, as text.
 
-        >>> Expense("counts", Budget(Fraction(1, 2), Fraction(1, 10**6))).spends
-        'epsilon = 0.5, delta = 1e-06'
+        Of a delta that steps have together, one of them has no part: its zCDP is shown.
+
+        >>> cost = Budget(Fraction(1, 2), Fraction(1, 10**6))
+        >>> Expense("counts", cost).spends, Expense("counts", cost._replace(rho=0.01)).spends
+        ('epsilon = 0.5, delta = 1e-06', 'rho = 0.01')
         """
+        if self.cost.delta and self.cost.rho is not None:
+            return f"rho = {at_least(self.cost.rho)}"
         delta = f", delta = {at_least(self.cost.delta)}" if self.cost.delta else ""
         return f"epsilon = {at_least(self.cost.epsilon)}{delta}"
 
