@@ -305,6 +305,7 @@ def _of_several_steps(unit: Any) -> Iterator[Neighbourhood]:
     yield from _evaluated(
         f"logistic, {unit.label}", dp.BayesianLogisticRegression(schema=schema), unit
     )
+    others = others.copy()
     others.insert(2, "w", 1.0 + np.arange(len(others)) % 3)
     learns = [naive_bayes(delta=delta, mechanism=m) for m, delta in (*FEW, *MORE)]
     modes: list[Any] = [

@@ -409,14 +409,13 @@ class Opaque(StepLaw):
 def seen_records(statistics: Any, window: Any, windows: Any, grid: int) -> FloatArray:
     """Return (constant, coordinates, target) of all records as a release in windows sees them."""
     design = statistics.design
-    rows: list[FloatArray] = []
 
-    def collected(shard: Any) -> int:
+    def collected(shard: Any) -> list[FloatArray]:
         chunks = coordinates(shard, design, statistics.scale, window, grid, windows)
-        rows.extend(np.column_stack([edge[:, :1], x, edge[:, 1:]]) / grid for x, edge in chunks)
-        return 0
+        return [np.column_stack([edge[:, :1], x, edge[:, 1:]]) / grid for x, edge in chunks]
 
-    statistics.records.total(partial(of_known, collected))
+    # lists that are added up hold a record as often as it counts
+    rows = statistics.records.total(partial(of_known, collected))
     found = np.concatenate([np.empty((0, design.width + 2)), *rows])
     return found if design.intercept else found[:, 1:]
 
@@ -460,15 +459,12 @@ def _largest(curvature: FloatArray, slope: FloatArray, radius: float) -> float:
 
 def weighed_records(records: Any) -> FloatArray:
     """Return (weights, label) of all records as a release sees them."""
-    rows: list[FloatArray] = []
 
-    def collected(shard: Any) -> int:
-        for codes, labels in records.reader.chunks(shard):
-            weights = records.reader.blocks.weights(codes, records.tables) / WEIGHT_STEPS
-            rows.append(np.column_stack([weights, labels]))
-        return 0
+    def collected(shard: Any) -> list[FloatArray]:
+        weights, chunks = records.reader.blocks.weights, records.reader.chunks(shard)
+        return [np.column_stack([weights(x, records.tables) / WEIGHT_STEPS, y]) for x, y in chunks]
 
-    records.records.total(collected)
+    rows = records.records.total(collected)
     return np.concatenate([np.empty((0, records.reader.blocks.width + 1)), *rows])
 
 
