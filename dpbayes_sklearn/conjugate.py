@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpbayes_sklearn._compat import Range, StrOptions
-from dpbayes_sklearn._typing import AnyArray, FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.base.spending import DELTA, once
@@ -56,15 +56,20 @@ class DeclaredColumn(NamedTuple):
 
     values: AnyArray
     kind: Kind
+    weights: IntArray | None = None
 
     @property
     def n(self) -> int:
-        """Number of records."""
-        return len(self.values)
+        """Number of records, or their total weight."""
+        return len(self.values) if self.weights is None else int(self.weights.sum())
 
     def at(self, positions: CategoryCodes) -> DeclaredColumn:
         """Return the records at some positions."""
         return self._replace(values=self.values[positions])
+
+    def weighted(self, weights: IntArray) -> DeclaredColumn:
+        """Return the records, each as often as its weight says."""
+        return self._replace(values=self.values[weights > 0], weights=weights[weights > 0])
 
 
 class PosteriorRelease(
@@ -118,7 +123,8 @@ class PosteriorRelease(
     def _statistics(
         self, public: Categories, prior: SimplexPrior, records: DeclaredColumn
     ) -> SimplexCounts:
-        return SimplexCounts.count(self._codes(public, records.values), public.n_values)
+        codes = self._codes(public, records.values)
+        return SimplexCounts.count(codes, public.n_values, records.weights)
 
     def _prior(self, public: Categories) -> SimplexPrior:
         return SimplexPrior(self._belief(public), self.inference)

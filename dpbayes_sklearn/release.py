@@ -45,7 +45,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
@@ -118,9 +118,14 @@ class Expense:
     def spends(self) -> str:
         """The part of the budget, as text.
 
-        >>> Expense("counts", Budget(Fraction(1, 2), Fraction(1, 10**6))).spends
-        'epsilon = 0.5, delta = 1e-06'
+        Of a delta that steps have together, one of them has no part: its zCDP is shown.
+
+        >>> cost = Budget(Fraction(1, 2), Fraction(1, 10**6))
+        >>> Expense("counts", cost).spends, Expense("counts", cost._replace(rho=0.01)).spends
+        ('epsilon = 0.5, delta = 1e-06', 'rho = 0.01')
         """
+        if self.cost.delta and self.cost.rho is not None:
+            return f"rho = {at_least(self.cost.rho)}"
         delta = f", delta = {at_least(self.cost.delta)}" if self.cost.delta else ""
         return f"epsilon = {at_least(self.cost.epsilon)}{delta}"
 
@@ -198,13 +203,20 @@ class Step(Expense, Generic[S, K]):
 
     def of_part(self, part: Callable[[T], S]) -> Step[T, tuple[Any, ...]]:
         """Return a first step as one of a release of larger statistics: it adds what it tells."""
-        nothing: Any = None
         return Step(
             *(self.what, self.cost, self.law, self.in_words),
-            ask=lambda whole, known: self.ask(part(whole), nothing),
-            read=lambda known, answer: (*known, self.read(nothing, answer)),
+            ask=partial(_asked, self.ask, part),
+            read=partial(_joined, self.read),
             draw=self.draw,
         )
+
+
+def _asked(ask: Callable[..., Any], part: Callable[..., Any], whole: Any, known: Any) -> Any:
+    return ask(part(whole), None)
+
+
+def _joined(read: Callable[..., Any], known: tuple[Any, ...], answer: Any) -> tuple[Any, ...]:
+    return (*known, read(None, answer))
 
 
 def composed(costs: Iterable[Budget]) -> Budget:

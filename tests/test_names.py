@@ -56,59 +56,73 @@ class Text(NamedTuple):
     owner: str = ""
 
 
-def texts_of(source: str, place: str, module: str = "") -> Iterator[Text]:
-    """Yield the docstrings and comments of a file."""
+class Source(NamedTuple):
+    """A file: what it says in docstrings and comments, and the words of what is left, its code."""
 
-    def walk(node: ast.AST, name: str) -> Iterator[Text]:
-        for child in ast.iter_child_nodes(node):
-            own = name
-            if isinstance(child, (ast.ClassDef, ast.FunctionDef)):
-                own = f"{name}.{child.name}".lstrip(".")
-            match child:
+    texts: list[Text]
+    words: set[str]
+
+
+def read(source: str, place: str, module: str = "") -> Source:
+    texts, lines = [], source.splitlines()
+
+    def walk(body: list[ast.stmt], owner: str) -> None:
+        for node in body:
+            match node:
                 case ast.Expr(value=ast.Constant(value=str(text))):
-                    yield Text(place, child.lineno, text, module, name)
-            yield from walk(child, own)
+                    texts.append(Text(place, node.lineno, text, module, owner))
+                    count = (node.end_lineno or node.lineno) - node.lineno + 1
+                    lines[node.lineno - 1 : node.end_lineno] = [""] * count
+                case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+                    walk(node.body, f"{owner}.{name}".lstrip("."))
+                case ast.If() | ast.For() | ast.While() | ast.With() | ast.Try():
+                    walk([*node.body, *getattr(node, "orelse", ())], owner)
 
-    yield from walk(ast.parse(source), "")
+    walk(ast.parse(source).body, "")
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
-            yield Text(place, token.start[0], token.string)
+            row, column = token.start
+            texts.append(Text(place, row, token.string))
+            lines[row - 1] = lines[row - 1][:column]
+    return Source(texts, words_of("\n".join(lines)))
+
+
+def words_of(code: str) -> set[str]:
+    """Return the words of a text; two underscores, as in parameters of a step, part words."""
+    return set(re.findall(r"\w+", code.replace("__", " ")))
+
+
+@cache
+def sources() -> dict[Path, Source]:
+    return {
+        file: read(file.read_text("utf-8"), str(file.relative_to(ROOT)), module_of(file))
+        for file in SOURCES
+    }
 
 
 def module_of(file: Path) -> str:
     return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-@cache
 def all_texts() -> list[Text]:
-    return [
-        *(
-            t
-            for f in SOURCES
-            for t in texts_of(f.read_text("utf-8"), str(f.relative_to(ROOT)), module_of(f))
-        ),
-        *(Text(str(page.relative_to(ROOT)), 1, page.read_text("utf-8")) for page in PAGES),
-    ]
+    pages = (Text(str(page.relative_to(ROOT)), 1, page.read_text("utf-8")) for page in PAGES)
+    return [*(text for source in sources().values() for text in source.texts), *pages]
 
 
 def names_in(code: str) -> set[str]:
-    """Return the identifiers of code, words in its strings counted in, docstrings not."""
-    tree, found = ast.parse(code), set()
-    documents = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
-    for node in ast.walk(tree):
-        for field in ("id", "attr", "arg", "name", "asname", "module"):
+    """Return the identifiers of an expression, words in its strings counted in."""
+    found = set()
+    for node in ast.walk(ast.parse(code)):
+        for field in ("id", "attr", "arg", "name", "value"):
             if isinstance(text := getattr(node, field, None), str):
-                found.update(re.split(r"\.|__", text))
-        match node:
-            case ast.Constant(value=str(text)) if id(node) not in documents:
-                found.update(re.findall(r"\w+", text))
+                found |= words_of(text)
     return found
 
 
 @cache
 def known_names() -> frozenset[str]:
     files = (part for f in SOURCES for part in f.relative_to(ROOT).with_suffix("").parts)
-    code = (names_in(f.read_text("utf-8")) for f in SOURCES if f != Path(__file__))
+    code = (source.words for file, source in sources().items() if file != Path(__file__))
     pages = (page.stem for page in PAGES)
     return frozenset().union(dir(builtins), keyword.kwlist, files, pages, EXTERNAL, *code)
 

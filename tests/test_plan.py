@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -84,6 +85,7 @@ def test_the_steps_of_a_plan_are_what_is_drawn(name: str, epsilon: float) -> Non
     assert [(s.what, s.cost) for s in steps] == [(s.what, s.cost) for s in planned.steps]
     assert repr([step.law for step in steps]) == repr([step.law for step in planned.steps])
     assert bool(log.steps) == (epsilon < math.inf)
+    assert str(pickle.loads(pickle.dumps(planned))) == str(planned)
 
 
 @pytest.mark.parametrize("model", PREPARING, ids=str)

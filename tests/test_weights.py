@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
+import tracemalloc
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -36,6 +38,7 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit import audit
 from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.data.persons import OWN_WEIGHTS, copies_of
+from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.privacy.budget import Budget, Copies
 
 BITS: dict[str, Any] = {"classes": [0, 1], "bounds": (0, 1), "n_bins": 2}
@@ -282,3 +285,72 @@ def test_a_delta_too_small_for_two_steps_is_refused_before_the_charge() -> None:
     with pytest.raises(ValueError, match="delta"):
         model.fit(X, y, sample_weight=w)
     assert not len(ledger)
+
+
+# ------------------------------------------------------------------ multiplied, not copied
+
+SAME: dict[str, Any] = {
+    "counts": NAIVE,
+    "temperature": clone(NAIVE).set_params(temperature="auto"),
+    "network": NETWORK,
+    "moments": LINEAR,
+    "draws of a regression": clone(LINEAR).set_params(mechanism="map"),
+    "mode": LOGISTIC,
+    "mode with intervals": clone(LOGISTIC).set_params(intervals=True, epsilon=20.0),
+    "proportion": BETA,
+    "shares": SHARES,
+}
+
+
+@pytest.mark.parametrize("container", ["memory", "dask"])
+@pytest.mark.parametrize("name", SAME)
+def test_seeded_releases_are_those_of_copies(name: str, container: str) -> None:
+    """The same seed gives the same release, so every exact statistic is the same."""
+    X, y, weights = records(400)
+    model = clone(SAME[name]).set_params(random_state=0)
+    column = isinstance(model, (BetaBinomial, DirichletMultinomial))
+    y = y if column else np.where(np.arange(400) % 50, y, -1)  # some have no class
+    if name in ("moments", "draws of a regression"):
+        y = np.where(y < 0, np.nan, y)
+    copies = np.repeat(np.arange(400), weights)
+    found = []
+    for rows, times in ((np.arange(400), weights), (copies, np.ones(len(copies), int))):
+        data = data_of(model, X[rows], y[rows])
+        if container == "dask" and not column:
+            data = [da.from_array(part, chunks=(150, *part.shape[1:])) for part in data]
+        released = clone(model).fit(*data, sample_weight=times)
+        found.append(released.to_json())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_the_total_over_copies_is_exact_for_every_weight(parts: int) -> None:
+    rng = np.random.default_rng(0)
+    values, weights = rng.integers(-(2**40), 2**40, 60), rng.integers(0, 2**15, 60)
+    pieces = np.array_split(np.arange(60), parts)
+    all_records = LocalRecords((Table(values[own, None]), values[own]) for own in pieces)
+    counted = all_records.weighted(weights)
+    assert counted.n == weights.sum()
+    assert counted.total(lambda shard: shard.target.sum()) == (values * weights).sum()
+    some = np.flatnonzero(rng.random(counted.n) < 1e-4)
+    copies = np.repeat(values, weights)
+    assert counted.total(lambda shard: shard.target.sum(), some) == copies[some].sum()
+    assert counted.at(some).total(lambda shard: shard.target.sum()) == copies[some].sum()
+    positive = counted.having(lambda shard: (shard.target > 0).tobytes())
+    assert positive.total(lambda s: s.target.sum()) == (values * weights)[values > 0].sum()
+    both = positive + all_records
+    assert both.n == positive.n + 60
+    assert both.total(lambda s: s.target.sum()) == copies[copies > 0].sum() + values.sum()
+
+
+def test_memory_does_not_grow_with_the_total_weight() -> None:
+    X, y, _ = records(20_000)
+    peaks = []
+    for weight in (1, 2000):
+        model = clone(NAIVE).set_params(max_weight=2000)
+        model.fit(X, y, sample_weight=np.full(20_000, 1))  # what is imported and kept
+        tracemalloc.start()
+        model.fit(X, y, sample_weight=np.full(20_000, weight))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 3 * peaks[0]

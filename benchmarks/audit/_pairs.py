@@ -130,14 +130,17 @@ def _sparse(unit: str, rng: Rng) -> Pair:
 def _mixed(unit: str, labels: tuple[Any, ...], rng: Rng) -> Pair:
     X, y, X2, y2 = _neighbours(rng, [0, 1, 0], labels, unit)
     frames = [pd.DataFrame(rows, columns=list("abc"), dtype=object) for rows in (X, X2)]
-    return frames[0], np.array(y, object), frames[1], np.array(y2, object)
+    frames = [
+        frame.astype({"a": float, "c": float}) for frame in frames
+    ]  # as declared, else refused
+    kind = object if labels is LABELS else float
+    return frames[0], np.array(y, kind), frames[1], np.array(y2, kind)
 
 
 def _typed(rng: Rng) -> Pair:
-    """Return frames whose types say which column holds numbers."""
+    """Return labels of integers beside the same frames."""
     X, y, X2, y2 = _mixed("record", LABELS, rng)
-    frames = [frame.astype({"a": float, "c": float}) for frame in (X, X2)]
-    return frames[0], y.astype(int), frames[1], y2.astype(int)
+    return X, y.astype(int), X2, y2.astype(int)
 
 
 def _column(values: tuple[Any, ...], rng: Rng) -> Pair:

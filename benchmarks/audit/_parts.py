@@ -228,9 +228,12 @@ def judged(world: Neighbourhood, past: Recording | None = None) -> Iterator[str]
     if len({repr(getattr(model, "told_", None)) for model, _ in fitted}) > 1:
         yield f"{world.name}: more is told than was drawn"
     yield from (f"{world.name}: {wrong}" for wrong in unlisted(found[0].taken, found[0]))
-    parts = _of_world(world, found)
     for what, *claim in claims(*fitted[0]):
-        yield from compared(f"{world.name}: {what}", parts, *claim, world.least)
+        judgements = _of_world(world, found)
+        worst = max(judgements, key=lambda parts, claim=claim: share(parts, *claim))
+        for parts in judgements:
+            least = world.least if parts is worst else 0.0
+            yield from compared(f"{world.name}: {what}", parts, *claim, least)
         for pair in world.pairs:
             yield from _paid(f"{world.name}: {what}", world.unit, found, pair, claim)
 
@@ -251,21 +254,22 @@ def _paid(
 def reached(world: Neighbourhood) -> float:
     """Return which part of the smallest claim was drawn."""
     found, fitted = recordings(world)
-    parts = _of_world(world, found)
-    return max(share(parts, *claim) for _, *claim in claims(*fitted[0]))
+    each = product(_of_world(world, found), claims(*fitted[0]))
+    return max(share(parts, *claim) for parts, (_, *claim) in each)
 
 
-def _of_world(world: Neighbourhood, found: Sequence[Recording]) -> list[Part]:
+def _of_world(world: Neighbourhood, found: Sequence[Recording]) -> list[list[Part]]:
+    """Return what is lost: once, each step at its worst neighbours, or for every two sides."""
     delta = float(getattr(world.model, "delta", 0.0))
     columns = [*zip(*(own.steps for own in found), strict=True)]
     if world.together:
-        return [_worst(columns, world.pairs, delta)]
+        return [[_worst([c], [pair], delta) for c in columns] for pair in world.pairs]
     if world.unit.whole_records:
-        return added_up(found, world.pairs, delta)
+        return [added_up(found, world.pairs, delta)]
     # one value changes one of several tables: what is drawn from all of them is judged together
     kinds = {type(step) for step in found[0].steps}
     groups = [[c for c in columns if type(c[0]) is kind] for kind in kinds]
-    return [_worst(group, world.pairs, delta) for group in groups]
+    return [[_worst(group, world.pairs, delta) for group in groups]]
 
 
 def compared(

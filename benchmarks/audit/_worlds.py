@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from benchmarks.audit._cases import Case, beyond, cases_of
 from benchmarks.audit._models import ADDED, PERSON, RECORD, THERE, UNITS
@@ -321,7 +322,8 @@ def sums() -> list[Case]:
         Case(f"{name}, {model}, {unit.label}", partial(findings, model, unit))
         for (name, findings), model, unit in product(kinds.items(), MODELS, (RECORD, PERSON))
     ]
-    return [*found, *(Case(f"replay, {model}", partial(_replayed, model)) for model in MODELS)]
+    found += [Case(f"replay, {model}", partial(_replayed, model)) for model in MODELS]
+    return [*found, *(Case(f"closest, {model}", partial(_closest, model)) for model in MODELS)]
 
 
 def _prior(model: Any, d: int = 1) -> Prior:
@@ -352,6 +354,24 @@ def _noise(model: Any, unit: PrivacyUnit) -> Iterator[str]:
         close = np.eye(d, dtype=np.int64)[0]
         if float(plan.law.privacy_loss(close)) > plan.slopes[0] * plan.prior.step(0) * (1 + 1e-9):
             yield f"noise of {d} sums of {model}: close records lose more than their slope"
+
+
+def _closest(model: Any) -> Iterator[str]:
+    """Look at two numbers side by side that are rounded to different steps."""
+    n = 50
+    fitted = clone(model).set_params(random_state=0).fit(np.full((n, 1), 1.0))
+    prior = fitted._public_schema(fitted._nobody(n, 1), n)[0]
+    (column,), (below, above) = prior.columns, fitted.bounds
+    while below < (middle := (below + above) / 2) < above:
+        codes = column.codes(np.array([below, middle]), prior.grid)
+        below, above = (below, middle) if codes[0] != codes[1] else (middle, above)
+    pair = np.array([below, above])
+    (steps,) = np.diff(column.codes(pair, prior.grid))
+    plan: Any = fitted._plan(prior, Facts(n), fitted._budget())
+    loss = float(plan.law.privacy_loss(np.array([abs(steps)])))
+    stated = fitted.protection(abs(np.diff(column.statistic(pair))))
+    if not steps or loss > stated * (1 + 1e-9):
+        yield f"the closest records of {model} lose {loss:.3g}, stated {stated:.3g}"
 
 
 def _replayed(model: Any) -> Iterator[str]:

@@ -24,7 +24,7 @@ import pyarrow as pa
 from scipy.sparse import csr_array
 
 import dpbayes_sklearn as library
-from benchmarks.audit._cases import Case, cases_of
+from benchmarks.audit._cases import Case, Row, cases_of, silent
 from benchmarks.audit._models import ADDED, FEATURE, PERSON, RECORD, THERE
 from dpbayes_sklearn import BudgetAccountant, Categories, Interval, Schema
 from dpbayes_sklearn.audit.recording import planted
@@ -410,10 +410,10 @@ SMALL_PARTS = (
 """Numbers of rows from which on records are read in parts, and by several threads."""
 
 
-def in_settings(name: str) -> Iterator[str]:
+def in_settings(name: str, scale: float = 0.0) -> Iterator[str]:
     """Try one way to spend in its settings; a third of them must not be refused."""
     way, spent = WAYS[name], []
-    for setting in islice(settings({**AXES, **way.axes}), way.most):
+    for setting in islice(settings({**AXES, **way.axes}), None if scale >= 1 else way.most):
         error, entries = tried(setting, way)
         spent.append(error is None)
         if error is not None and entries:
@@ -447,6 +447,13 @@ def nothing_left_out() -> Iterator[str]:
     for room in (library, library.preprocessing, library.feature_selection):
         names = [name for name in room.__all__ if hasattr(getattr(room, name), "fit")]
         yield from (f"{name} is not tried" for name in names if name not in WAYS)
+
+
+def run(scale: float) -> Iterator[Row]:
+    """Try every way to spend until all pairs have met."""
+    for name in WAYS:
+        yield silent(f"{name}, odd records in every container", in_settings(name, scale))
+    yield silent("many records; ways that are not tried", (*many_records(), *nothing_left_out()))
 
 
 def charged() -> list[Case]:

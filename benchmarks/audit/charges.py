@@ -16,6 +16,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone, is_classifier
 
@@ -26,6 +27,8 @@ from benchmarks.audit._pairs import Answers
 from benchmarks.audit._parts import CORNERS, NAN, SCHEMA, Neighbourhood, frame, judged, numbers
 from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit.recording import Part, Recording, covered
+from dpbayes_sklearn.bayesian_network import PrivateTree
+from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import MAP, Sampler
 from dpbayes_sklearn.metrics import private_cross_validate, private_score
 from dpbayes_sklearn.noise import made_by
@@ -111,28 +114,25 @@ class Sparse(Way):
 
 
 class Batches(Way):
-    """Add a batch of others, of a smaller delta; the last column says who is in it."""
+    """Add a batch of others, of a smaller delta; a column says who is in it."""
 
     def gone(self, X: Any, y: Any, groups: Any) -> Any:
         """Fit in turn."""
         model = self.own
-        for delta, rows in ((model.delta, _of(X, 0)), (model.delta / 1000, _of(X, 1))):
-            model.set_params(delta=delta)
-            model.partial_fit(X.iloc[rows, :-1], y[rows], groups=_at(groups, rows))
+        for part, delta in ((0, model.delta), (1, model.delta / 1000)):
+            model.set_params(delta=delta).partial_fit(**_part(part, X, y, groups))
         return model.guarantee_
 
 
 class Shards(Way):
-    """Merge exact statistics, of which some were sent; the last column says whose they are."""
+    """Merge exact statistics, of which some were sent; a column says whose they are."""
 
     def gone(self, X: Any, y: Any, groups: Any) -> Any:
         """Merge and fit."""
-        model, sides = self.own, (_of(X, 0), _of(X, 1))
-        given = [(X.iloc[rows, :-1], y[rows], _at(groups, rows)) for rows in sides]
-        sent, kept = (model.exact_statistics(*side) for side in given)
-        return model.fit_statistics(
-            merge([ExactStatistics.from_bytes(sent.to_bytes()), kept])
-        ).guarantee_
+        model = self.own
+        sent, kept = (model.exact_statistics(**_part(part, X, y, groups)) for part in (0, 1))
+        arrived = ExactStatistics.from_bytes(sent.to_bytes())
+        return model.fit_statistics(merge([arrived, kept])).guarantee_
 
 
 class Scored(Way):
@@ -155,12 +155,13 @@ class CrossValidated(Way):
         return self._told(private_cross_validate(model, X, y, cv=3, groups=groups, **self._asked))
 
 
-def _of(X: Any, part: int) -> Any:
-    return np.flatnonzero(X.iloc[:, -1] == part)
-
-
-def _at(groups: Any, rows: Any) -> Any:
-    return None if groups is None else groups[rows]
+def _part(part: int, X: Any, y: Any, groups: Any) -> dict[str, Any]:
+    """Return the arguments of some records, with their weights if there are any."""
+    rows = np.flatnonzero(X["part"] == part)
+    own = X.iloc[rows]
+    found = {"X": own.drop(columns=["part", "w"], errors="ignore"), "y": y[rows]}
+    found |= {} if groups is None else {"groups": groups[rows]}
+    return found | ({"sample_weight": own["w"].to_numpy()} if "w" in own else {})
 
 
 SCORING = {
@@ -188,6 +189,8 @@ def worlds(every: bool = False) -> Iterator[Neighbourhood]:
     for unit in UNITS:
         yield from _of_numbers(unit, every)
         yield from _of_one_variable(unit)
+        if every:
+            yield from _of_several_steps(unit)
         draws = naive_bayes(mechanism="sampler", delta=0.3, privacy_unit=unit)
         others, own = frame([(0, 0, 0)] * 40), BITS
         yield Neighbourhood(f"queries, {unit.label}", Answers(draws, 3), others, own, unit, 0.5)
@@ -207,7 +210,13 @@ def _of_bits(what: str, model: Any, unit: Any, tight: float) -> Iterator[Neighbo
     sparse = Sparse(model)
     yield Neighbourhood(f"missing targets, sparse, {what}", sparse, OTHERS, LABELLED, unit, tight)
     one = dp.Schema({"a": dp.Categories([0, 1]), "b": dp.Categories([0])}, dp.Categories([0, 1]))
-    given = {**model.get_params(), "bounds": None, "classes": None, "n_bins": "auto", "schema": one}
+    given = {
+        **model.get_params(deep=False),
+        "bounds": None,
+        "classes": None,
+        "n_bins": "auto",
+        "schema": one,
+    }
     single = dp.BayesianNetworkClassifier(parents={"b": []}, **given)
     yield Neighbourhood(f"one value, {what}", single, OTHERS, LABELLED, unit)
     parts = OTHERS.copy()
@@ -220,10 +229,17 @@ def _of_bits(what: str, model: Any, unit: Any, tight: float) -> Iterator[Neighbo
 
 def _of_whole_records(what: str, model: Any, unit: Any, tight: float) -> Iterator[Neighbourhood]:
     """Yield ways in which whole records are counted by weights, or held out."""
-    weighted = Weighted(clone(model).set_params(max_weight=3))
-    own = tuple((*r, w, y) for *r, y in BITS for w in (3.0, 1.4, -1.0, NAN))
-    others = frame([(*r, float(i % 3 + 1), y) for i, (*r, y) in enumerate(EVEN)])
-    yield Neighbourhood(f"weights, {what}", weighted, others, own, unit, tight)
+    weighted = clone(model).set_params(max_weight=3)
+    own = tuple((*r, w, y) for *r, y in (*BITS, (1, 0, NAN)) for w in (3.0, 1.4, NAN))
+    others = OTHERS.copy()
+    others.insert(2, "w", 1.0 + np.arange(len(others)) % 3)
+    yield Neighbourhood(f"weights, {what}", Weighted(weighted), others, own, unit, tight)
+    others = others.copy()
+    others.insert(2, "part", np.arange(len(others)) % 2)
+    own = tuple((a, b, 0, *rest) for a, b, *rest in own)
+    first = clone(weighted).set_params(delta=1000 * float(model.delta))
+    yield Neighbourhood(f"weights, batches, {what}", Batches(first), others, own, unit)
+    yield Neighbourhood(f"weights, shards, {what}", Shards(weighted), others, own, unit, tight)
     yield from _evaluated(what, model, unit)
 
 
@@ -276,6 +292,31 @@ def _of_one_variable(unit: Any) -> Iterator[Neighbourhood]:
     ):
         what = f"{type(model).__name__}, {unit.label}"
         yield Neighbourhood(f"weights, {what}", Weighted(model), others, own, unit, 0.9)
+
+
+def _of_several_steps(unit: Any) -> Iterator[Neighbourhood]:
+    """Yield releases whose later steps use what earlier ones said, of weighted or unlabelled."""
+    schema = dp.Schema({n: dp.Interval(0, 1, bins=2) for n in "ab"}, dp.Categories([0, 1]))
+    others = pd.concat([OTHERS] * 5, ignore_index=True)
+    own = tuple((*r, w, y) for *r, y in (*BITS, (0, 1, NAN)) for w in (3.0, NAN))
+    for model in (PrivateSelectKBest(1, schema=schema), PrivateTree(schema=schema)):
+        what = f"missing targets, {type(model).__name__}, {unit.label}"
+        yield Neighbourhood(what, model, others, LABELLED, unit)
+    yield from _evaluated(
+        f"logistic, {unit.label}", dp.BayesianLogisticRegression(schema=schema), unit
+    )
+    others = others.copy()
+    others.insert(2, "w", 1.0 + np.arange(len(others)) % 3)
+    learns = [naive_bayes(delta=delta, mechanism=m) for m, delta in (*FEW, *MORE)]
+    modes: list[Any] = [
+        dp.BayesianLogisticRegression(schema=schema, mechanism="sampler"),
+        dp.BayesianLogisticRegression(schema=schema, intervals=True),
+    ]
+    for i, model in enumerate([*learns, *modes]):
+        what = f"weights, step by step, {i}, {unit.label}"
+        some, weighted = others.head(300 if model in modes else len(others)), Weighted(model)
+        weighted.model.set_params(max_weight=3)
+        yield Neighbourhood(what, weighted, some, own, unit)
 
 
 def _sparse_rows(unit: Any) -> Iterator[str]:

@@ -105,7 +105,9 @@ What the layers are:
 - **values** tries bad values, messages, orders of rows, types, and lattices of outputs;
 - **intervals** counts how often published intervals hold the truth, and compares the
   probabilities of small tables with those of the plain model.
-- **plans** draws public facts at random, to extremes: a fit that is charged has to end.
+- **plans** draws public facts at random, to extremes: a fit that is charged has to end;
+- **after the charge** tries every way to spend on odd records in every container: what raises does
+  so before the charge, and not because of a value.
 
 {versions}
 """

@@ -443,14 +443,13 @@ class Opaque(StepLaw):
 
 def seen_records(loss: Any) -> FloatArray:
     """Return (v, target, limit) of all records as a Huber loss sees them."""
-    rows: list[FloatArray] = []
 
-    def collected(shard: Any) -> int:
-        for v, t, limits in loss.rows.chunks(shard, *loss.records.structure):
-            rows.append(np.column_stack([v.T * loss.rows.unit, t, limits]))
-        return 0
+    def collected(shard: Any) -> list[FloatArray]:
+        chunks = loss.rows.chunks(shard, *loss.records.structure)
+        return [np.column_stack([v.T * loss.rows.unit, t, limits]) for v, t, limits in chunks]
 
-    loss.records.total(collected)
+    # lists that are added up hold a record as often as it counts
+    rows = loss.records.total(collected)
     return np.concatenate([np.empty((0, loss.n_parameters + 2)), *rows])
 
 
@@ -493,15 +492,12 @@ def _largest(curvature: FloatArray, slope: FloatArray, radius: float) -> float:
 
 def weighed_records(records: Any) -> FloatArray:
     """Return (weights, label) of all records as a release sees them."""
-    rows: list[FloatArray] = []
 
-    def collected(shard: Any) -> int:
-        for codes, labels in records.reader.chunks(shard):
-            weights = records.reader.blocks.weights(codes, records.tables) / WEIGHT_STEPS
-            rows.append(np.column_stack([weights, labels]))
-        return 0
+    def collected(shard: Any) -> list[FloatArray]:
+        weights, chunks = records.reader.blocks.weights, records.reader.chunks(shard)
+        return [np.column_stack([weights(x, records.tables) / WEIGHT_STEPS, y]) for x, y in chunks]
 
-    records.records.total(collected)
+    rows = records.records.total(collected)
     return np.concatenate([np.empty((0, records.reader.blocks.width + 1)), *rows])
 
 

@@ -325,7 +325,6 @@ def _dask(values: Sequence[Any]) -> Any:
 CONTAINERS: dict[str, Container] = {
     "list": list,
     "array of objects": _objects,
-    "pandas object": _pandas("object"),
     "pandas nullable": _pandas("Int64"),
     "pandas categorical": _pandas("category"),
     "pandas arrow": _arrow,

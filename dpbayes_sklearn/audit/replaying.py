@@ -263,7 +263,8 @@ class _Forgetful(pickle.Pickler):
     def reducer_override(self, thing: Any) -> Any:
         """Pickle an object by its other attributes."""
         kind = type(thing)
-        attributes = {name: value for base in kind.__mro__ for name, value in vars(base).items()}
+        bases = reversed(kind.__mro__)  # what a class defines anew counts
+        attributes = {name: value for base in bases for name, value in vars(base).items()}
         cached = {n for n, value in attributes.items() if isinstance(value, cached_property)}
         if not cached:
             return NotImplemented

@@ -137,8 +137,7 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
         counted, promises = super()._protected(records, groups, sample_weight)
         if self._leaves_out:
             target = _as_passed(self._target.value, records.target_kind)
-            known = np.frombuffer(counted.total(partial(known_targets, target)), np.bool_)
-            counted = counted.at(np.flatnonzero(known))
+            counted = counted.having(partial(known_targets, target))
         return counted, promises
 
     @property

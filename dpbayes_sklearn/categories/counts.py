@@ -65,13 +65,15 @@ class SimplexCounts:
     counts: IntArray
 
     @classmethod
-    def count(cls, codes: npt.NDArray[np.intp], n_categories: int) -> SimplexCounts:
-        """Count codes from 0 to ``n_categories`` - 1.
+    def count(
+        cls, codes: npt.NDArray[np.intp], n_categories: int, weights: IntArray | None = None
+    ) -> SimplexCounts:
+        """Count codes from 0 to ``n_categories`` - 1, each as often as its weight says.
 
         >>> SimplexCounts.count(np.array([2, 0, 2]), 3).counts
         array([1, 0, 2])
         """
-        return cls(np.bincount(codes, minlength=n_categories).astype(np.int64))
+        return cls(np.bincount(codes, weights, n_categories).astype(np.int64))
 
     @classmethod
     def of_size(cls, n: int, n_categories: int) -> SimplexCounts:

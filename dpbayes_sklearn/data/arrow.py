@@ -316,7 +316,8 @@ def _read(read: Any) -> Any:
         name = type(error).__name__
     # raised out here because an exception remembers, and may show, the one it is raised in
     raise ValueError(
-        f"The records could not be read: {name}. Run the query alone to see why. Nothing was spent."
+        f"The records could not be read: {name}. Run the query alone to see why, and have it give "
+        "NULL for what it cannot convert, as by TRY_CAST. Nothing was spent."
     )
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from dpbayes_sklearn._typing import AnyArray, Positions
 from dpbayes_sklearn.data.records import (
     Addable,
+    CountedRecords,
     SealedTable,
     Shard,
     Table,
@@ -210,7 +211,7 @@ def _flat(block: Any) -> AnyArray:
     return column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
 
 
-class PartitionedRecords:
+class PartitionedRecords(CountedRecords):
     """X and y as dask collections with the same partitions.
 
     ``x`` and ``y`` are delayed partitions of so many rows (``sizes``); ``kept`` are the positions
@@ -275,14 +276,13 @@ class PartitionedRecords:
     def __add__(self, other: PartitionedRecords) -> PartitionedRecords:
         """Return the records of both, one after the other."""
         x, y, sizes = self._x + other._x, self._y + other._y, self._sizes + other._sizes
-        return PartitionedRecords(self.table, x, y, sizes, kept=self._kept + other._kept)
+        both = PartitionedRecords(self.table, x, y, sizes, kept=self._kept + other._kept)
+        return self._with(other, both)
 
-    def at(self, positions: Positions) -> PartitionedRecords:
-        """Return the records at some positions, in increasing order; they stay where they are."""
-        if len(positions) == self.n and (np.diff(positions) == 1).all():
-            return self
-        rows = np.split(positions, np.searchsorted(positions, self._starts[1:]))
-        places = zip(rows, self._starts, self._kept, strict=True)
+    def _rows(self, rows: Positions) -> PartitionedRecords:
+        """Return the records with some row numbers; they stay where they are."""
+        own_rows = np.split(rows, np.searchsorted(rows, self._starts[1:]))
+        places = zip(own_rows, self._starts, self._kept, strict=True)
         kept = [own - start if old is None else old[own - start] for own, start, old in places]
         return PartitionedRecords(self.table, self._x, self._y, self._sizes, self.target_kind, kept)
 
@@ -291,13 +291,13 @@ class PartitionedRecords:
         """No target, because it is elsewhere."""
         return np.empty(0)
 
-    def total(self, ask: Callable[[Shard], A], at: Positions | None = None) -> A:
-        """Return the sum of ``ask`` over all partitions, added up on the workers.
+    def once(self, ask: Callable[[Shard], A], rows: Positions | None = None) -> A:
+        """Return the sum over all records, or those with some row numbers, each counted once.
 
-        Or over the records at some positions, in increasing order.
+        It is added up on the workers.
         """
-        if at is not None:
-            return self.at(at).total(ask)
+        if rows is not None:
+            return self._rows(rows).once(ask)
         delayed = _dask().delayed
         once = delayed(ask, traverse=False)  # one copy for all tasks
         places = zip(self._x, self._y, self._starts, self._sizes, self._kept, strict=True)

@@ -293,10 +293,10 @@ def records_that_count(
     often as ``copies`` says, once if it is left out.
     """
     counted, promises = _counted(records.n, groups, unit, random_state)
+    records = records if counted is None else records.at(counted)
     if copies is not None:
-        counted = np.arange(records.n) if counted is None else counted
-        counted = np.repeat(counted, copies[counted])
-    return records if counted is None else records.at(counted), promises
+        records = records.weighted(copies if counted is None else copies[counted])
+    return records, promises
 
 
 def _counted(

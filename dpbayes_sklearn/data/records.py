@@ -5,15 +5,17 @@ A shard has a table, an array, a sparse matrix or a data frame, which is read a 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
+from copy import copy
 from functools import cache, cached_property, partial, reduce
 from itertools import pairwise
 from operator import add
 from threading import RLock
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +25,7 @@ from scipy.sparse import issparse
 from threadpoolctl import ThreadpoolController
 
 from dpbayes_sklearn._compat import hold_while_forking
-from dpbayes_sklearn._typing import AnyArray, Positions
+from dpbayes_sklearn._typing import AnyArray, IntArray, Positions
 from dpbayes_sklearn.schema.domains import Categories, Domain
 from dpbayes_sklearn.schema.values import (
     Column,
@@ -378,11 +380,98 @@ class Records(Protocol):
     def at(self, positions: Positions, /) -> Records:
         """Return the records at some positions, in increasing order."""
 
+    def having(self, known: Callable[[Shard], bytes], /) -> Records:
+        """Return the records for which a function of shards has a byte that is not zero."""
+
     def __add__(self, other: Any, /) -> Any:
         """Return the records of both, one after the other."""
 
 
-class LocalRecords:
+class CountedRecords(ABC):
+    r"""Records of which each counts as often as its weight, a positive integer, says; or once.
+
+    Nobody who asks has to know weights. With :math:`w = \sum_b 2^b w_b` the sum over all copies is
+    :math:`\sum_b 2^b \sum_i w_{ib} f(x_i)`: from the highest bit on, what was found is doubled and
+    the answer about the records that have the next bit is added. Integers are those of the copies
+    exactly. Time and memory grow with the bits of the largest weight, not with the total.
+    """
+
+    n: int
+    weights: IntArray | None = None
+
+    @abstractmethod
+    def _rows(self, rows: Positions) -> Self:
+        """Return the records with some row numbers, in increasing order, each once."""
+
+    @abstractmethod
+    def once(self, ask: Callable[[Shard], A], rows: Positions | None = None) -> A:
+        """Return the sum over all records, or those with some row numbers, each counted once."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of records, however often they count."""
+        return self.n if self.weights is None else len(self.weights)
+
+    def weighted(self, weights: IntArray) -> Self:
+        """Return the records, each as often as its weight says; those with weight 0 do not count.
+
+        >>> records = LocalRecords([(Table(np.zeros((3, 1))), np.array([1, 2, 4]))])
+        >>> doubled = records.weighted(np.array([2, 0, 5]))
+        >>> doubled.n, doubled.total(lambda shard: shard.target.sum()).item()
+        (7, 22)
+        """
+        positive = np.flatnonzero(weights)
+        return self._rows(positive)._counting(weights[positive])
+
+    def _counting(self, weights: IntArray) -> Self:
+        """Return the same records with weights that are positive."""
+        if weights.max(initial=1) == 1:
+            return self
+        counted = copy(self)
+        counted.weights, counted.n = weights, int(weights.sum())
+        return counted
+
+    def _with(self, other: CountedRecords, both: Self) -> Self:
+        """Return the records of both with the weights of each."""
+        if self.weights is None and other.weights is None:
+            return both
+        pair = (self, other)
+        weights = [np.ones(r.n, np.int64) if r.weights is None else r.weights for r in pair]
+        return both._counting(np.concatenate(weights))
+
+    def at(self, positions: Positions) -> Self:
+        """Return the records at some positions, in increasing order; copies have their own."""
+        if self.weights is None:
+            return self._rows(positions)
+        ends = np.cumsum(self.weights)
+        rows, times = np.unique(np.searchsorted(ends, positions, "right"), return_counts=True)
+        return self._rows(rows)._counting(times)
+
+    def having(self, known: Callable[[Shard], bytes]) -> Self:
+        """Return the records for which a function of shards has a byte that is not zero."""
+        rows = np.flatnonzero(np.frombuffer(self.once(known), np.bool_))
+        kept = self._rows(rows)
+        return kept if self.weights is None else kept._counting(self.weights[rows])
+
+    def total(self, ask: Callable[[Shard], A], at: Positions | None = None) -> A:
+        """Return the sum of ``ask`` over all shards, or over the records at some positions.
+
+        What is asked adds up: the answer about no matter which records is the sum of their own.
+        """
+        if self.weights is None:
+            return self.once(ask, at)
+        if at is not None:
+            return self.at(at).total(ask)
+        highest = int(self.weights.max()).bit_length() - 1
+        found = self.once(ask, np.flatnonzero(self.weights >> highest))
+        for bit in reversed(range(highest)):
+            found = found + found
+            rows = np.flatnonzero(self.weights >> bit & 1)
+            found = found + self.once(ask, rows) if len(rows) else found
+        return found
+
+
+class LocalRecords(CountedRecords):
     """Records in the memory of this process, or in files that are mapped to it.
 
     Threads share the work; see :func:`~dpbayes_sklearn.data.records.threads_for`.
@@ -414,17 +503,18 @@ class LocalRecords:
         targets = [np.asarray(shard.target) for shard in self.shards]
         return np.concatenate(targets) if targets[1:] else targets[0]
 
-    def at(self, positions: Positions) -> LocalRecords:
-        """Return the records at some positions, in increasing order or repeated."""
-        if len(positions) == self.n and (np.diff(positions) == 1).all():
-            return self
-        chosen = [(s.table.rows(own), s.target[own]) for s, own in self._shared(positions)]
+    def _rows(self, rows: Positions) -> LocalRecords:
+        if len(rows) == self.n_rows:
+            whole = [(shard.table, shard.target) for shard in self.shards]
+            return self if self.weights is None else LocalRecords(whole, self.target_kind)
+        chosen = [(s.table.rows(own), s.target[own]) for s, own in self._shared(rows)]
         return LocalRecords(chosen, self.target_kind)
 
     def read_once(self, domains: Sequence[Domain]) -> LocalRecords:
         """Return the same records, of declared categories only the codes."""
         shards = [(read_once(shard.table, domains), shard.target) for shard in self.shards]
-        return LocalRecords(shards, self.target_kind)
+        read = LocalRecords(shards, self.target_kind)
+        return read if self.weights is None else read._counting(self.weights)
 
     def _shared(self, positions: Positions) -> Iterator[tuple[Shard, Positions]]:
         """Yield every shard with those of the positions that are its own, as it counts them."""
@@ -434,18 +524,19 @@ class LocalRecords:
 
     def __add__(self, other: LocalRecords) -> LocalRecords:
         """Return the records of both, one after the other."""
-        return LocalRecords([(shard.table, shard.target) for shard in self.shards + other.shards])
+        shards = [(shard.table, shard.target) for shard in self.shards + other.shards]
+        return self._with(other, LocalRecords(shards))
 
-    def total(self, ask: Callable[[Shard], A], at: Positions | None = None) -> A:
-        """Return the sum of ``ask`` over all shards, or over the records at some positions.
+    def once(self, ask: Callable[[Shard], A], rows: Positions | None = None) -> A:
+        """Return the sum over all records, or those with some row numbers, each counted once.
 
-        Records at positions are copied, a block at a time.
+        Records with row numbers are copied, a block at a time.
         """
-        n = self.n if at is None else len(at)
+        n = self.n_rows if rows is None else len(rows)
         threads = threads_for(n * self.table.n_columns)
         with blas_for(self.table.n_columns):
-            if at is not None:
-                blocks = [block for own in self._shared(at) for block in _blocks(*own)]
+            if rows is not None:
+                blocks = [block for own in self._shared(rows) for block in _blocks(*own)]
                 return reduce(add, in_threads(lambda own: asked(ask, _at(*own)), blocks, threads))
             shards = [one for shard in self.shards for one in _cut(shard, threads)]
             return reduce(add, in_threads(partial(asked, ask), shards, threads))

@@ -96,7 +96,7 @@ class LogisticPosterior(ToArviz):
         vectors = (self.parameters, self.ridge, self.noise)
         fits = all(each.shape == (p,) for each in vectors)
         squares = self.curvature.shape, self.curvature_noise.shape
-        fits = fits and (not self.draws.size or self.draws.shape[1:] == (p,))
+        fits = fits and (self.draws.shape == (0, 0) or self.draws.shape[1:] == (p,))
         fits = fits and squares in {((p, p),) * 2, ((0, 0),) * 2}
         fits = fits and self.nodes.shape == (len(blocks.numbers), BINS + 1)
         ends = self.nodes[:, [0, -1]] == [0.0, 1.0] if fits else np.array(False)

@@ -111,17 +111,17 @@ class LabelledRecords:
         """
         records, reader = self.records, _Reader(self.blocks, self.classes)
         if self.skips:
-            known = records.total(partial(known_targets, self.classes))
-            records = records.at(np.flatnonzero(np.frombuffer(known, np.bool_)))
+            records = records.having(partial(known_targets, self.classes))
         if not isinstance(records, LocalRecords):
             return CodedRecords(reader, records)
-        if records.n * len(self.blocks.sizes) > _KEPT_CELLS:
+        if records.n_rows * len(self.blocks.sizes) > _KEPT_CELLS:
             return CodedRecords(reader, records)
-        kept = [
+        kept = LocalRecords(
             (Table(self.blocks.encode(shard.table)), self.classes.encode(shard.target))
             for shard in records.shards
-        ]
-        return CodedRecords(_Reader(self.blocks, None), LocalRecords(kept))
+        )
+        kept = kept if records.weights is None else kept.weighted(records.weights)
+        return CodedRecords(_Reader(self.blocks, None), kept)
 
 
 class _Reader(NamedTuple):

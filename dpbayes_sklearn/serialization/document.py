@@ -140,7 +140,8 @@ def _restore(model: Any, read: dict[str, Any]) -> None:
     try:
         model._validate_params()
         model._restore(**read)
-        hasattr(model, "_target")  # which refuses domains that are none
+        for name in ("_declared_unit", "_target"):  # which refuse units and domains that are none
+            hasattr(model, name)
     except Exception as error:  # whatever it trips over, the text is at fault
         refuse("fitted", f"does not fit its parameters ({error})")
     model.n_features_in_ = n_features

@@ -248,6 +248,10 @@ class SumsPosterior(ToArviz):
             raise ValueError("The means of positive parameters must be positive.")
         self.positive, self.joint = positive, joint
         self.draws: FloatArray | None = None if draws is None else np.array(draws, dtype=float)
+        if self.draws is not None and (
+            self.draws.shape != (len(self.draws), len(self.means)) or not len(self.draws)
+        ):
+            raise ValueError("Draws must be rows of one number for each column.")
 
     def __repr__(self) -> str:
         name = "Gamma" if self.positive else "Normal"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from copy import deepcopy
 from fractions import Fraction
@@ -215,6 +216,27 @@ def test_numbers_that_no_release_has_are_refused():
     for table in content["fitted"]["posterior_"]["alphas"]:
         table["data"] = [5e-324] * len(table["data"])
     with pytest.raises(ValueError, match="no release has its numbers"):
+        from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize("unit", ["1/2", "person", ""])
+def test_a_unit_that_is_none_is_refused(unit):
+    for name in ("BayesianNaiveBayes, laplace, plug_in", "NormalMean, laplace"):
+        content = json.loads(text_of(name))
+        content["parameters"]["privacy_unit"] = unit
+        with pytest.raises(ValueError, match=r"fit its parameters .*'privacy_unit' parameter"):
+            from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    "name", ["BayesianLogisticRegression, sampler", "NormalMean, sampler", "NormalMean, laplace"]
+)
+@pytest.mark.parametrize("shape", [[3, 0], [0, 5], [2, 1, 1], [2], [2, 9]], ids=str)
+def test_draws_of_another_shape_are_refused(name, shape):
+    content = json.loads(text_of(name))
+    draws = {"shape": shape, "axes": [*range(len(shape))], "data": [0.5] * math.prod(shape)}
+    content["fitted"]["posterior_"]["draws"] = draws
+    with pytest.raises(ValueError, match="fitted"):
         from_json(json.dumps(content))
 
 

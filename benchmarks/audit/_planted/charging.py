@@ -104,6 +104,13 @@ FAULTS.rows(PARTS, {
 })  # fmt: skip
 
 
+FAULTS.rows("enumeration of units", {
+    "A weight above 1 counts one more than it says":
+        at("data.records.CountedRecords.weighted",
+           lambda real, self, w: real(self, np.where(w > 1, w + 1, w)), "weighted tables, record"),
+})  # fmt: skip
+
+
 @FAULTS.row("sampler laws", "noise.noise.Noise.common")
 def _(real, self, columns, law):
     """The noise of texts is drawn once for all columns."""

@@ -21,6 +21,13 @@ METRICS, SUMS, PLANS = "evaluations", "enumeration of sums", "plans"
 LAW, LOSS = "metrics.statistics.ScoreSums.law", "sums.release.draw_loss"
 CACHES = ("counts.count_lattice._shared_mass", "counts.count_lattice._split_mass")
 
+
+def _uncut(_, self, records, name):
+    predicted, truth = (self._in_units(own) for own in (records.predicted, records.truth))
+    found = truth if name.startswith("target") else np.abs(truth - predicted) / self.reach
+    return found**2 if name.endswith("squared") or name == "squared_error" else found
+
+
 FAULTS.rows(METRICS, {
     "A replaced record is thought to change one cell of a confusion matrix":
         at("metrics.statistics.CellCounts.sensitivity", lambda _, unit: unit.max_records,
@@ -33,7 +40,8 @@ FAULTS.rows(METRICS, {
         at("metrics.statistics.Range.steps",
            lambda _, self, values: np.rint((values - self.middle) / self.half * SCORE_STEPS).astype(
                np.int64
-           ), "all of a regression, a record"),
+           ), "all of a regression, a record")
+        .also("metrics.statistics.Regression.losses", _uncut),
     "Every part of an evaluation has all of its epsilon":
         at("metrics.plan._with_noise",
            lambda real, part, unit, share, *rest: real(part, unit, Fraction(1), *rest),
@@ -94,6 +102,9 @@ FAULTS.rows(SUMS, {
         at("sums.release.largest_change", lambda _, grid, unit: grid, "noise"),
     "A draw is thought to lose half of what it does":
         at(LOSS, lambda real, *facts: real(*facts) / 2, "draws"),
+    "The closest records are promised what their distance says, without the rounding":
+        at("sums.release.SumsPosterior", lambda real, means, variances, slopes, roundings, **more:
+           real(means, variances, slopes, 0 * roundings, **more), "closest"),
     "The loss of a draw is looked for at small sums only":
         at(LOSS, lambda real, prior, j, n, k, points, temper: real(
                prior, j, 10 * n, k, points, temper / 10
