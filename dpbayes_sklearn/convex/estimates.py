@@ -218,8 +218,8 @@ def _curvature(known: Known, lost: float) -> Measured:
     assert known.curvature is not None
     n, p, turn = known.n, len(known.mode), known.turn
     squares, tails = turn @ turn, known.tails
-    gone = tails.taken(max(known.usual_length**2 / p * 0.8, 1.0) ** 0.5, n)[0]
-    between = n * (max(gone - lost, 0.0) + _CONTRADICTION)
+    shortened = tails.taken(max(known.usual_length**2 / p * 0.8, 1.0) ** 0.5, n)[0]
+    between = n * (max(shortened - lost, 0.0) + _CONTRADICTION)
     own = known.shape.variance[0, 0] / 2 * n**2  # of an entry off the diagonal
     outer = np.outer(np.diag(squares), np.diag(squares)) + squares**2
     earlier = Measured(n * turn @ known.shape.matrix @ turn, own * outer + between**2)

@@ -31,8 +31,8 @@ minimum :math:`w^*` for the real u, which nobody computes, is private. A compute
 is g has :math:`\|w - w^*\| \le (\|g\| + \eta)/\lambda`, where :math:`\eta` bounds the step of the
 lattice and the rounding of gradients. The search goes on until this is at most one step of a
 public lattice. So w and :math:`w^*`, rounded to it, differ by one step at most. Noise in the sup
-norm of scale :math:`2/\varepsilon_2` steps changes probabilities by :math:`e^{\varepsilon_2/2}` between the
-two, on either data set: together :math:`\varepsilon_1 + \varepsilon_2`. ∎
+norm of scale :math:`2/\varepsilon_2` steps changes probabilities by :math:`e^{\varepsilon_2/2}`
+between the two, on either data set: together :math:`\varepsilon_1 + \varepsilon_2`. ∎
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class PerturbedLoss:
         tilt = plan.body.gradient(*noise)
         if not float(np.linalg.norm(tilt)) <= plan.body.farthest:
             raise RuntimeError("The source of random bytes cannot be used for noise.")
-        return _Search(self.loss, plan, tilt).minimum()
+        return Search(self.loss, plan.ridge, plan.centre, tilt, plan.slack).minimum(plan.error)
 
 
 class _Point(NamedTuple):
@@ -229,7 +229,7 @@ class _Point(NamedTuple):
     error: float
 
 
-class _Search:
+class Search:
     """The search for the minimum of a tilted and regularised loss.
 
     It starts in a part of very many records. Its steps are Newton's with a matrix of second
@@ -238,16 +238,19 @@ class _Search:
     shortened, so that the objective falls with every step.
     """
 
-    def __init__(self, loss: Loss, plan: PerturbedPlan, tilt: FloatArray) -> None:
-        self.loss, self.plan, self.tilt = loss, plan, tilt
+    def __init__(
+        self, loss: Loss, ridge: FloatArray, centre: FloatArray, tilt: FloatArray, slack: float
+    ) -> None:
+        self.loss, self.ridge, self.centre = loss, ridge, centre
+        self.tilt, self.slack = tilt, slack
 
-    def minimum(self) -> FloatArray:
-        """Return parameters at which the gradient, with its errors, is small enough."""
-        start, inverse, error = self.plan.centre, None, self.plan.error
+    def minimum(self, error: float) -> FloatArray:
+        """Return parameters at which the gradient, with its errors, is at most so large."""
+        start, inverse = self.centre, None
         with blas_for(self.loss.n_parameters):
             some = self.loss.some(_START_RECORDS)
             if some is not self.loss:
-                rough = float(self.plan.ridge.min()) * _START_GRADIENT
+                rough = float(self.ridge.min()) * _START_GRADIENT
                 start = self._found(some, start, None, max(error, rough))
                 more = self.loss.some(_MORE_RECORDS * _START_RECORDS)
                 inverse = self._inverse(more, self._point(some, start))
@@ -283,12 +286,12 @@ class _Search:
     def _point(self, loss: Loss, w: FloatArray) -> _Point:
         w = loss.at(w)
         gradient = self.loss.n / max(loss.n, 1) * loss.gradient(w)
-        descent = self.tilt - gradient - self.plan.ridge * (w - self.plan.centre)
-        return _Point(w, descent, float(np.linalg.norm(descent)) + self.plan.slack)
+        descent = self.tilt - gradient - self.ridge * (w - self.centre)
+        return _Point(w, descent, float(np.linalg.norm(descent)) + self.slack)
 
     def _inverse(self, loss: Loss, here: _Point) -> FloatArray:
         many = self.loss.n / max(loss.n, 1)
-        matrix = many * loss.curvature(here.w) + np.diag(self.plan.ridge)
+        matrix = many * loss.curvature(here.w) + np.diag(self.ridge)
         factor = cho_factor(matrix, check_finite=False)
         return np.asarray(cho_solve(factor, np.eye(len(matrix)), check_finite=False))
 

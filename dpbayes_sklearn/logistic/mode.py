@@ -17,42 +17,32 @@ time (a replaced record goes, and another comes: m = 2, k = 1), and
 .. math:: c = \tfrac14 \max_x x^\top B\Lambda^{-1}B^\top x
     = \tfrac14\Big[\frac1{\lambda_0} + \sum_j \frac{1 - 1/K_j}{\lambda_j}\Big].
 
-*Proof.* The minimum solves :math:`-B^\top b = F(w) = \Lambda w + \sum_i r_i(w)\,B^\top x_i`. F is
-the gradient of a smooth and strongly convex function, so it is one to one, and
-:math:`B^\top b` determines b: contrasts give all of a block but its sum, which is the entry of the
-constant. So w has the density :math:`p(F(w))\,|\det DF(w)|`. (i) A record contributes
-:math:`r\,x` with :math:`|r| \le 1`, a point of the unit ball, so neighbours' F(w) differ by at most
-m in the norm. (ii) :math:`DF = A + \sum \sigma(1-\sigma)\,B^\top xx^\top B` over at most k records,
-with the same :math:`A \succeq \Lambda` for both, so each determinant lies between that of A and
-:math:`(1 + c)^k` times it; the maximum of the convex function is at corners of the blocks. Without
-an intercept B has no column for the constant; then the noise is a projection of b, which changes
-by the same factor. ∎
+*Proof.* That of :mod:`~dpbayes_sklearn.convex.perturbed`: a record contributes :math:`r\,x` with
+:math:`|r| \le 1`, a point of the unit ball, and second derivatives :math:`\sigma(1-\sigma)B^\top
+xx^\top B` with :math:`\sigma(1-\sigma) \le \tfrac14`, whose maximum over x is at corners of the
+blocks. :math:`B^\top b` determines b: contrasts give all of a block but its sum, which is the entry
+of the constant. Without an intercept B has no column for the constant; then the noise is a
+projection of b, which changes by the same factor. ∎
 
-**Exactly.** As for :mod:`dpbayes_sklearn.regression.mode`: the noise is a point of a lattice of
-1/L, spread evenly over its cell. A point of a cell is at most :math:`\delta = (\max_j K_j -
-\tfrac12)/L` from its lattice point in the norm, so :math:`s = (m + 2\delta)/\varepsilon` takes the
-place of :math:`m/\varepsilon`. A computed w whose gradient is g has :math:`|w - w^*| \le
-(|g| + \eta)/\lambda` with the smallest entry :math:`\lambda` of :math:`\Lambda` and a bound
-:math:`\eta` on rounding (:func:`_rounding`) and on the place in the cell. The search goes on until
-this is at most one step of a public lattice. There w and :math:`w^*` differ by one step at most,
-and noise in the sup norm of scale :math:`2/\varepsilon_2` steps covers it on either data set:
-together :math:`\varepsilon_1 + \varepsilon_2`. ∎
+**Exactly.** As there. A point of a cell of the noise's lattice of 1/L is at most :math:`\delta =
+(\max_j K_j - \tfrac12)/L` from its lattice point in the norm, so :math:`s = (m +
+2\delta)/\varepsilon` takes the place of :math:`m/\varepsilon`; :math:`\eta` is :func:`_rounding` and
+the place in the cell.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.data.records import blas_for
+from dpbayes_sklearn.convex.perturbed import Search
 from dpbayes_sklearn.logistic.blocks import Blocks
 from dpbayes_sklearn.logistic.record_sums import (
     LATTICE,
@@ -79,12 +69,7 @@ _FINEST_NOISE = 40  # The noise's lattice has two to this power steps from 0 to 
 _FINEST = -30  # The finest lattice of what is released is two to this power.
 # The ridge is at least n over this, so that coefficients stay below 2^11.
 _RECORDS_PER_RIDGE = 2.0**20
-_NARROW = 2.0**-20  # Parts of a step smaller than this are not distinguished.
 _UPWARD = 1 + 2.0**-40  # This factor covers the rounding of floats.
-_START_RECORDS = 10_000  # Among very many records a search starts with this many.
-_MORE_RECORDS = 4  # Second derivatives of the start use this many times as many records.
-_START_GRADIENT = 0.01  # The start ends at a gradient of this part of the smallest ridge.
-_SLOW = 0.3  # If a step leaves more of the gradient, second derivatives are computed anew.
 
 
 def records_per_parameter(blocks: Blocks, n: int, epsilon: float, unit: PrivacyUnit) -> float:
@@ -249,9 +234,10 @@ class LogisticLoss:
         plan, farthest = self.plan, self.plan.farthest
         if max(float(np.abs(each).sum()) for each in noise) > farthest * plan.lattice:
             raise RuntimeError("The source of random bytes cannot be used for noise.")
-        slack = _slack(plan.blocks, self.records.records.n, plan.lattice, farthest)
-        search = _Search(self.records, plan.blocks, plan.ridge, tilt_of(plan, *noise), slack)
-        return search.minimum(plan.error)
+        loss = SumOfLosses(self.records, plan.blocks)
+        slack = _slack(plan.blocks, loss.n, plan.lattice, farthest)
+        centre, tilt = np.zeros(plan.blocks.parameters), -tilt_of(plan, *noise)
+        return Search(loss, plan.ridge, centre, tilt, slack).minimum(plan.error)
 
 
 def tilt_of(plan: LogisticModePlan, *noise: IntArray) -> FloatArray:
@@ -262,109 +248,47 @@ def tilt_of(plan: LogisticModePlan, *noise: IntArray) -> FloatArray:
 
 def exact_mode(records: MappedRecords, blocks: Blocks, ridge: FloatArray) -> FloatArray:
     """Return the mode without noise, where no privacy is asked for."""
-    n = records.records.n
-    slack = _slack(blocks, n, 2**_FINEST_NOISE, 0.0)
-    search = _Search(records, blocks, ridge, np.zeros(blocks.parameters), slack)
-    return search.minimum(_reachable(blocks, n, ridge, slack))
+    loss, nothing = SumOfLosses(records, blocks), np.zeros(blocks.parameters)
+    slack = _slack(blocks, loss.n, 2**_FINEST_NOISE, 0.0)
+    search = Search(loss, ridge, nothing, nothing, slack)
+    return search.minimum(_reachable(blocks, loss.n, ridge, slack))
 
 
-class _Point(NamedTuple):
-    """Parameters, coefficients, the negative gradient, and its norm with all that is not exact."""
+@dataclass(frozen=True)
+class SumOfLosses:
+    """**Sensitive:** the logistic loss of all records, as a function of contrasts."""
 
-    w: FloatArray
-    coefficients: FloatArray
-    descent: FloatArray
-    error: float
+    records: MappedRecords
+    blocks: Blocks
 
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.records.records.n
 
-class _Search:
-    """The search for the minimum of a tilted and regularised loss.
+    @property
+    def n_parameters(self) -> int:
+        """The p."""
+        return self.blocks.parameters
 
-    It starts in a part of very many records. Its steps are Newton's with a matrix of second
-    derivatives that each step corrects by what it saw (BFGS) and that is computed anew where that
-    does not make the gradient small fast. A step that leads to the far side of the valley is
-    shortened, so that the objective falls with every step.
-    """
+    def at(self, w: FloatArray) -> FloatArray:
+        """Return the parameters of the nearest coefficients on the lattice."""
+        return _parameters(self.blocks, on_lattice(self.blocks.basis @ w))
 
-    def __init__(
-        self,
-        records: MappedRecords,
-        blocks: Blocks,
-        ridge: FloatArray,
-        tilt: FloatArray,
-        slack: float,
-    ) -> None:
-        self.records, self.blocks, self.ridge, self.tilt = records, blocks, ridge, tilt
-        self.slack, self.n = slack, records.records.n
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """Return the gradient at parameters of coefficients on the lattice."""
+        sums, _ = self.records.gradient(on_lattice(self.blocks.basis @ w))
+        return np.asarray(sums @ self.blocks.basis)
 
-    def minimum(self, error: float) -> FloatArray:
-        """Return parameters at which the gradient, with its errors, is at most so large."""
-        start, inverse = np.zeros(self.blocks.parameters), None
-        with blas_for(self.blocks.width):
-            some = self.records.some(_START_RECORDS)
-            if some is not self.records:
-                rough = float(self.ridge.min()) * _START_GRADIENT
-                start = self._found(some, start, None, max(error, rough))
-                more = self.records.some(_MORE_RECORDS * _START_RECORDS)
-                inverse = self._inverse(more, self._point(some, start))
-            return self._found(self.records, start, inverse, error)
+    def curvature(self, w: FloatArray) -> FloatArray:
+        """Return the second derivatives."""
+        basis = self.blocks.basis
+        return np.asarray(basis.T @ self.records.curvature(on_lattice(basis @ w)) @ basis)
 
-    def _found(
-        self, records: MappedRecords, start: FloatArray, inverse: FloatArray | None, error: float
-    ) -> FloatArray:
-        here = self._point(records, start)
-        while here.error > error:
-            if inverse is None:
-                inverse = self._inverse(records, here)
-            step = inverse @ here.descent
-            there = self._along(records, here, step, error)
-            moved, bent = there.w - here.w, here.descent - there.descent
-            slow = there.error > _SLOW * here.error or not moved @ bent > 0
-            inverse = None if slow and there.error > error else _corrected(inverse, moved, bent)
-            here = there
-        return here.w
-
-    def _along(
-        self, records: MappedRecords, here: _Point, step: FloatArray, error: float
-    ) -> _Point:
-        """Return a point along a step where the objective has fallen enough."""
-        near, far, part = 0.0, 1.0, 1.0
-        there, before = self._point(records, here.w + step), float(here.descent @ step)
-        while there.error > error and far - near > _NARROW:
-            left = float(there.descent @ step)
-            if left >= -before / 2 and (left >= 0 or -left <= before / 2):
-                break
-            near, far = (part, far) if left > 0 else (near, part)
-            part = (near + far) / 2
-            there = self._point(records, here.w + part * step)
-        return there
-
-    def _point(self, records: MappedRecords, w: FloatArray) -> _Point:
-        coefficients = on_lattice(self.blocks.basis @ w)
-        w = _parameters(self.blocks, coefficients)
-        sums, rows = records.gradient(coefficients)
-        gradient = self.n / max(rows, 1) * (sums @ self.blocks.basis)
-        descent = -(gradient + self.ridge * w + self.tilt)
-        error = float(np.linalg.norm(descent)) + self.slack
-        return _Point(w, coefficients, descent, error)
-
-    def _inverse(self, records: MappedRecords, here: _Point) -> FloatArray:
-        many, basis = self.n / max(records.records.n, 1), self.blocks.basis
-        matrix = many * (basis.T @ records.curvature(here.coefficients) @ basis)
-        factor = cho_factor(matrix + np.diag(self.ridge), check_finite=False)
-        return np.asarray(cho_solve(factor, np.eye(len(matrix)), check_finite=False))
-
-
-def _corrected(inverse: FloatArray, moved: FloatArray, bent: FloatArray) -> FloatArray:
-    r"""Return the inverse second derivatives that explain a step (BFGS).
-
-    :math:`H + (1 + \frac{y^\top Hy}{s^\top y})\frac{ss^\top}{s^\top y}
-    - \frac{Hys^\top + sy^\top H}{s^\top y}` for the step s and the change y of the gradient.
-    """
-    curved, turned = float(moved @ bent), inverse @ bent
-    outer = np.outer(turned, moved) / curved
-    along = (1 + float(bent @ turned) / curved) / curved
-    return np.asarray(inverse + along * np.outer(moved, moved) - outer - outer.T)
+    def some(self, most: int) -> SumOfLosses:
+        """Return the loss of some of very many records."""
+        some = self.records.some(most)
+        return self if some is self.records else replace(self, records=some)
 
 
 def _inexact(blocks: Blocks, rows: int) -> float:
