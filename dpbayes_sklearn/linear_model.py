@@ -83,27 +83,27 @@ class BayesianLinearRegression(
         Privacy budget of one fit. ``float("inf")`` gives exact, non-private Bayes, the same as
         ``Ridge(alpha=noise_variance * prior_precision)`` on mapped features.
     delta : float in [0, 1), default=0.0
-        Additive slack, far below one over the number of records. Spent by "gaussian", by "map"
-        where Gaussian noise is then smaller (from about 50 columns on, or 15 of ten levels), and by
-        "sampler" where draws are then cheaper.
-    mechanism : str or Mechanism, default="laplace"
-        How the posterior is released: "laplace", "fourier", "sampler", "map", "gaussian" (needs a
-        delta), or "auto": the least noise that epsilon and delta allow. An instance such as
-        ``mechanisms.Sampler(n_samples=2)`` carries its own options.
+        Additive slack, far below one over the number of records. Spent by "gaussian", by "map" and
+        by "auto" with few records where Gaussian noise is then smaller (from about 50 columns on,
+        or 15 of ten levels), and by "sampler" where draws are then cheaper.
+    mechanism : str or Mechanism, default="auto"
+        How the posterior is released. "auto" releases a perturbed mode and, if there are enough
+        records for each coefficient, the way from it to least squares: only then are there
+        intervals. "map" is the mode alone. "laplace", "fourier" and "gaussian" (needs a delta)
+        release all products of columns and target between the bounds, "sampler" draws near a mode.
+        An instance such as ``mechanisms.Sampler(n_samples=2)`` carries its own options.
     inference : {"plug_in", "noise_aware"}, default="noise_aware"
-        Treat the released moments as exact, or as moments with noise of known variance. Plug-in
-        inference is unstable unless ``n_samples * epsilon`` is very large.
+        Treat released products as exact, or as products with noise of known variance. Plug-in
+        inference is unstable unless ``n_samples * epsilon`` is very large, and has no intervals.
     prior_precision : float, default=1.0
         The b, on the scale of the bounds.
     noise_variance : float, optional
-        The :math:`\sigma^2`, on the scale of the bounds. Left out, it is learned: from the
-        released moments ("laplace", "fourier"), or from the spread of the target, which is
-        released first; and corrected by the residuals, which have 3 to 5 % of the budget.
+        The :math:`\sigma^2`, on the scale of the bounds. Left out, it is learned from what is
+        released.
     coef_bound : float, optional
-        Norm that the coefficients drawn by "sampler" and "map" may have, in units of the windows
-        in which target and columns lie; the smaller, the less noise. Left out, there is no bound:
-        "map" releases a perturbed mode, and "sampler" draws around one. More than 500 coefficients
-        need a bound.
+        Norm that the coefficients drawn by "sampler" and "map" may have, in units of the ranges
+        where target and columns lie; the smaller, the less noise. Left out, there is no bound:
+        "map" releases a perturbed mode, and "sampler" draws around one.
     fit_intercept : bool, default=True
         Whether the model has a constant.
     bounds_X : tuple (low, high), optional
@@ -151,10 +151,10 @@ class BayesianLinearRegression(
     clipped and missing values go where ``Interval(missing=...)`` says. Records without a target
     add nothing, and how many they are is only seen through noise.
 
-    With enough records, a share of epsilon locates every numeric column, and the target always:
-    values are clipped to windows around what was released, ``posterior_.windows``. The model is
-    linear there: inside the windows ``predict`` is the function that ``coef_`` and ``intercept_``
-    describe, and outside it stays as it is at the nearest end.
+    Estimated is least squares within the declared bounds: values outside count as the nearest
+    bound. Between the bounds ``predict`` is the function that ``coef_`` and ``intercept_``
+    describe, and outside it stays as it is at the nearest end. With few records the bounds are
+    replaced by narrower ends, which are released: ``posterior_.windows``.
 
     Examples
     --------
@@ -450,9 +450,11 @@ class BayesianLinearRegression(
 
         They are computed from the same release as ``coef_``, at no further privacy cost, but with
         weak priors: ``coef_`` is shrunk for accurate predictions, while this table is for
-        statements about single coefficients. Intervals include the privacy noise and the possible
-        effect of clipping. ``mechanism="map"`` and ``"sampler"`` release no moments, and
-        ``inference="plug_in"`` ignores the noise: with these the table has estimates only.
+        statements about single coefficients. Intervals include the privacy noise and what records
+        far out may change, not what the declared bounds cut off. A coefficient that the release
+        does not tell is called not identified, and its interval is unbounded. With few records for
+        each coefficient, ``mechanism="map"`` or ``"sampler"``, or ``inference="plug_in"`` the table
+        has estimates only.
 
         Parameters
         ----------

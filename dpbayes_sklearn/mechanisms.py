@@ -17,15 +17,10 @@ independent noise in every cell. There, with a ``budget_split`` w, the class tab
 :math:`\Delta_c`, has scale b/w and the others :math:`b = (\Delta - \Delta_c + w
 \Delta_c)/\varepsilon`: their losses add to :math:`\varepsilon`.
 
-*Regression.* These releases share :math:`\varepsilon` exactly: where target and numbers lie (sums,
-and histograms of distances from the means); the sums of the signs; all products; the target's sum
-in its window; the squared residuals of the model. Each has the law :math:`P(z) \propto
-e^{-\varepsilon_i\|z\|/\Delta_i}` in the L1 or the sup norm, or matrix noise, whichever has less
-variance; for matrix noise the norm of a record is bounded too. Later ones may use earlier ones
-(they clip the target to a window, say): given what was released before, each is private by the same
-proof, and the losses add up. With many records for each column a perturbed mode comes first, and
-the products are those of its residuals; with few there is nothing but the mode
-(``regression/release.py``).
+*Regression.* All products of columns and target between their bounds, with the law :math:`P(z)
+\propto e^{-\varepsilon\|z\|/\Delta}` in the L1 or the sup norm, or matrix noise, whichever has less
+variance. Where the number of records is public, a small share of :math:`\varepsilon` is for the
+number of those without a target (:mod:`dpbayes_sklearn.regression.plans`).
 
 **Gaussian.** Discrete Gaussian noise: less than Laplace noise where a record changes much, for a
 delta.
@@ -47,10 +42,10 @@ weights the L2 sensitivity is :math:`\sqrt{2(d+1)}`, so the noise grows with the
 Differences within a row could not have less: two records of one class change them by
 :math:`\sqrt{2d}` already.
 
-*Regression.* The steps of "laplace" share :math:`\rho` exactly: each adds Gaussian noise to sums in
-fine steps, of variance :math:`\Delta_2^2/2\rho_i`, and :math:`\rho` is the largest for which all of
-them together are :math:`(\varepsilon, \delta)`-DP, by exact composition
-(:mod:`dpbayes_sklearn.privacy.gaussian`).
+*Regression.* The products of "laplace" with Gaussian noise in fine steps, of variance
+:math:`\Delta_2^2/2\rho`, and :math:`\rho` is the largest for which they are :math:`(\varepsilon,
+\delta)`-DP (:mod:`dpbayes_sklearn.privacy.gaussian`). The number of records without a target has a
+pure share.
 
 **Auto.** The mechanism with the least noise that epsilon and delta allow.
 
@@ -60,9 +55,10 @@ mechanism which is chosen; ``guarantee_.mechanism`` names it, and ``guarantee_.d
 spends: that of "gaussian", or of "map" with Gaussian noise.
 
 *Noise law.* For counts that of ``laplace`` (for one variable ``geometric``) or of ``gaussian``,
-whichever has less variance on average over the released counts. For a linear regression the same by
-the variance of its products, or, with few records for each column, ``map`` with Gaussian noise; a
-logistic regression has ``map`` only. Without a delta Gaussian noise is not possible.
+whichever has less variance on average over the released counts. Without a delta Gaussian noise is
+not possible. A regression has ``map``. That of a linear one, with enough records for each
+coefficient, is followed by the way from the mode to least squares
+(:mod:`dpbayes_sklearn.convex.linear`); with fewer it is the mode alone.
 
 **Fourier.** Discrete Laplace noise in the Fourier domain: tables that agree with each other.
 
@@ -123,7 +119,7 @@ and the MAP when :math:`\varepsilon \to \infty`. ``posterior``: :math:`P(\theta)
 \exp(\varepsilon_s\,\xi(\theta) / 2\Delta)`. Both are drawn exactly from integer weights.
 
 *Regression.* The mode of a robust posterior, its gradient perturbed; exact, with a proof in
-:mod:`dpbayes_sklearn.regression.mode`. With a delta, and many columns, the noise is Gaussian:
+:mod:`dpbayes_sklearn.convex.perturbed`. With a delta, and many columns, the noise is Gaussian:
 :mod:`dpbayes_sklearn.noise.gradient`. With ``coef_bound``, one draw by the exponential mechanism:
 the law of the sampler with a :math:`\kappa` however large; where it exceeds :math:`1/\sigma^2` the
 prior is sharpened alike.
@@ -246,6 +242,8 @@ class Gaussian(Mechanism):
 
 class Auto(Mechanism):
     """Add the noise with the least variance that epsilon and delta allow.
+
+    For a linear regression: release a mode and, with enough records, the way to least squares.
 
     Examples
     --------

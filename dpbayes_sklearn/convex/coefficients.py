@@ -160,8 +160,8 @@ class RegressionSummary:
     residual_deviation : float
         Standard deviation of the target around the regression.
     r2 : float
-        Share of the target's variance that the regression explains; NaN if no moments were
-        released.
+        Share of the target's variance that the regression explains; NaN if nothing that
+        was released tells it.
     n : int or None
         Number of records, if it is known: public, or released.
     guarantee : str
