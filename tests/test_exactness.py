@@ -16,12 +16,24 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from dpbayes_sklearn.regression.record_sums import Predictive
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dpbayes_sklearn.convex.design import Design, Scale, Window, Windows
+from dpbayes_sklearn.convex import design, record_sums
+from dpbayes_sklearn.convex.design import Design, Scale
+from dpbayes_sklearn.convex.losses import HuberLoss, Turned, on_lattice
+from dpbayes_sklearn.convex.record_sums import (
+    Coordinates,
+    Residuals,
+    Target,
+    count_evenly,
+    count_tails,
+    sum_products,
+    sum_scores,
+)
+from dpbayes_sklearn.convex.records import LinearRecords
+from dpbayes_sklearn.convex.tails import EDGES
 from dpbayes_sklearn.counts import tables
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
@@ -29,8 +41,8 @@ from dpbayes_sklearn.data import records as records_module
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import LocalRecords, Table
-from dpbayes_sklearn.regression import design, record_sums
-from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression import moments as moments_module
+from dpbayes_sklearn.regression.moments import gram
 from dpbayes_sklearn.schema import Categories, Interval
 
 DTYPES = [bool, np.uint8, np.int8, np.int64, np.uint64, np.float16, np.float32, np.float64, object]
@@ -145,7 +157,7 @@ def test_counts(
                 assert all(a.dtype == np.int64 and a.tolist() == b.tolist() for a, b in pairs)
 
 
-def naive_moments(domains: Any, X: Any, y: Any, grid: int, window: Window) -> list[list[int]]:
+def naive_moments(domains: Any, X: Any, y: Any, grid: int) -> list[list[int]]:
     def step(value: float) -> int:
         mapped = 0.0 if math.isnan(value) else min(max(value, -float(grid)), float(grid))
         return round(mapped)
@@ -158,9 +170,7 @@ def naive_moments(domains: Any, X: Any, y: Any, grid: int, window: Window) -> li
         for value, domain in zip(row, domains, strict=True):
             half = (domain.high - domain.low) / 2
             z.append(step(float(value) * (grid * (1 / half)) - grid * (domain.middle / half)))
-        scaled = min(max(target / 2.0, -1.0), 1.0)
-        inside = min(max(scaled, window.low), window.high) - window.centre
-        z.append(round(grid * min(max(inside / window.half, -1.0), 1.0)))
+        z.append(round(grid * min(max(target / 2.0, -1.0), 1.0)))
         rows.append(z)
     width = len(domains) + 2
     return [[sum(z[i] * z[j] for z in rows) for j in range(width)] for i in range(width)]
@@ -183,34 +193,40 @@ def test_moments(
         return
     y = np.where(labels < 0, np.nan, labels / 3)
     domains = tuple(interval(seed if seed % 3 else seed + j) for j in range(X.shape[1]))
-    window = Window(-0.5, 0.9, 0.125)
-    expected = naive_moments(domains, X, y, grid, window)
-    model = Predictive(np.full((len(domains) + 1, 2), 0.3), 0.1, 2.0, Windows.whole(len(domains)))
+    expected = naive_moments(domains, X, y, grid)
     order = np.random.default_rng(seed).permutation(len(y))
     with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="synchronous"):
         patch.setattr(design, "_CHUNK_CELLS", cells)
         patch.setattr(design, "_PRODUCT_ROWS", max(1, cells // 9))
-        patch.setattr(record_sums, "_DOUBLE", 40 * grid**2)  # several partial sums
-        residuals: list[Any] = []
-        distances: list[Any] = []
-        largest: list[Any] = []
-        centres = np.linspace(-0.5, 0.5, len(domains) + 1)
+        patch.setattr(record_sums, "_ROWS", max(1, cells // 7))
+        patch.setattr(moments_module, "_DOUBLE", 40 * grid**2)  # several partial sums
+        answers: list[Any] = []
         for X_, y_ in ((X, y), (X[order], y[order])):
             for way in spread(LAYOUTS[layout](X_), y_, cuts):
-                pooled = Moments(Design(domains), Scale(0.0, 2.0), way)
-                assert pooled.gram(grid, window).tolist() == expected
-                whole = np.array(naive_moments(domains, X, y, grid, Window()))
-                assert pooled.location_sums(grid)[1].tolist() == whole[0, 1:].tolist()
-                distances.append(pooled.distance_counts(centres).tolist())
-                largest.append(pooled.largest_counts().tolist())
-                residuals.append(pooled.squared_residuals(model, grid))
-                same_rows = [
-                    Moments(Design(domains), Scale(0.0, 2.0), w, sample=np.arange(0, len(y), 3))
-                    for w in spread(LAYOUTS[layout](X_), y_, cuts)
-                ]
-                assert len({rows.squared_residuals(model, grid) for rows in same_rows}) == 1
-        assert len(set(residuals)) == 1
-        assert largest == largest[:1] * len(largest)
+                records = LinearRecords(Design(domains), Scale(0.0, 2.0), way)
+                assert gram(records, grid).tolist() == expected
+                answers.append([each.tolist() for each in turned_sums(records, seed)])
+        assert answers == answers[:1] * len(answers)
+
+
+def turned_sums(records: LinearRecords, seed: int) -> list[Any]:
+    """Return all that a release in turned coordinates may ask."""
+    rng, width = np.random.default_rng(seed), records.design.width
+    matrix, w = rng.normal(size=(width + 1, width + 1)), on_lattice(rng.normal(size=width + 1))
+    target = Target(0.1, 0.7)
+    given: dict[str, Any] = {"design": records.design, "scale": records.scale}
+    left = Residuals.of(matrix, w, target)
+    loss = HuberLoss(records, Turned(Coordinates.of(matrix), target, 2.0, 1.3, 1.5), width + 1)
+    return [
+        records.total(partial(count_evenly, **given)),
+        records.total(partial(count_tails, residuals=left, edges=EDGES, **given)),
+        records.total(partial(sum_scores, residuals=left, limit=1.7, **given)),
+        records.total(partial(sum_products, residuals=left, limit=1.7, **given)),
+        records.total(partial(sum_products, residuals=left, limit=1.7, weighted=True, **given)),
+        loss.gradient(w),
+        loss.products(),
+        loss.sum_residuals(w, 1.1),
+    ]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -228,14 +244,18 @@ def test_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
     with joblib.parallel_config("threading", n_jobs=threads):
         got = LocalRecords([(Table(X), y)]).total(count)
-        gram = Moments(Design(tuple(domains)), Scale(0.0, 2.0), LocalRecords([(Table(X), y)])).gram(
-            2**15, Window()
+        records = LinearRecords(
+            Design(tuple(domains)), Scale(0.0, 2.0), LocalRecords([(Table(X), y.astype(float))])
         )
+        products, turned = gram(records, 2**15), turned_sums(records, 0)
     assert len(asked) == threads
     assert sum(asked) == 1001
     pairs = zip(got.tables, naive_counts(network, domains, X, y), strict=True)
     assert all((a == b).all() for a, b in pairs)
-    assert gram.tolist() == naive_moments(domains, X, y.astype(float), 2**15, Window())
+    assert products.tolist() == naive_moments(domains, X, y.astype(float), 2**15)
+    with joblib.parallel_config("threading", n_jobs=1):
+        alone = turned_sums(records, 0)
+    assert all(np.array_equal(a, b) for a, b in zip(turned, alone, strict=True))
 
 
 def test_memory_maps(tmp_path: Path) -> None:

@@ -149,8 +149,8 @@ DERIVED: list[tuple[Any, str]] = [
     (gaussian, "gaussian_variance"),
     (dirichlet, "sampler_law"),
     (dirichlet, "mode_law"),
-    (regression, "laplace_shares"),
-    (regression, "gaussian_shares"),
+    (regression, "composed_rho"),
+    (regression, "moment_increment"),
     (spending, "resolve_mechanism"),
 ]
 

@@ -15,12 +15,12 @@ from benchmarks.audit.preflight import sweep
 from dpbayes_sklearn import Categories, Interval, mechanisms
 from dpbayes_sklearn.convex.design import Design, Scale
 from dpbayes_sklearn.convex.posterior import GaussianPrior
+from dpbayes_sklearn.convex.records import LinearRecords
 from dpbayes_sklearn.data.records import LocalRecords, Table, quiet_numpy
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
-from dpbayes_sklearn.regression import plans, step_noise
-from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression import plans
 from dpbayes_sklearn.release import Facts
 
 MOST_DRAWN = 60
@@ -68,9 +68,7 @@ def carried_out(mechanism, design, n, epsilon, unit=RECORD):
         return False
     nobody = LocalRecords([(Table(np.zeros((1, len(design.domains)))), np.zeros(1))])
     with quiet_numpy():
-        plan.release(
-            Moments(design, Scale(0.0, 1.0), nobody, unit, Facts(n)), Few(random_source(0))
-        )
+        plan.release(LinearRecords(design, Scale(0.0, 1.0), nobody), Few(random_source(0)))
     return True
 
 
@@ -104,16 +102,9 @@ def test_so_it_is_for_other_units(mechanism, unit):
             carried_out(mechanism, design, n, epsilon, unit)
 
 
-def test_a_mode_of_more_coefficients_than_a_search_can_find_needs_a_bound():
-    for mechanism in (mechanisms.MAP(), mechanisms.Sampler()):
-        with pytest.raises(ValueError, match=r"more than the 500 .* give coef_bound"):
-            planned(mechanism, WIDE[0], 54_875, 1.0)
-        planned(mechanism, WIDE[0], 54_875, 1.0, coef_bound=0.4)
-
-
-def test_a_share_without_a_least_part_is_seen(monkeypatch):
-    """The defect that this file was written for: noise too small to be drawn, after the charge."""
-    monkeypatch.setattr(step_noise, "_LEAST_OF_SIGNS", 10**12)
+def test_noise_too_small_to_be_drawn_is_seen(monkeypatch):
+    """The defect that this file was written for: it was refused after the charge."""
+    monkeypatch.setattr(plans, "composed_rho", lambda *some: Fraction(10**40))
     with pytest.raises(ValueError, match="variance must be between"):
         carried_out(mechanisms.Gaussian(), DESIGNS[6], 10**9, 3.0)
 
@@ -128,7 +119,7 @@ def test_every_estimator_is_planned_or_refused(columns, sizes, epsilons):
 
 
 def test_a_failure_while_planning_is_seen(monkeypatch):
-    monkeypatch.setattr(step_noise, "_TARGET_RECORDS", "not a number")
+    monkeypatch.setattr(plans, "_MISSING_SHARE", "not a number")
     found = [*sweep((1,), (30,), (1.0,))]
     assert found
     assert all("while planning linear" in one for one in found)

@@ -133,7 +133,7 @@ class DiscreteGaussian(NoiseLaw):
         """Return the zero-concentrated privacy loss of a shift, sum v²/2σ²."""
         rho, first = Fraction(0), 0
         for parameter, size in zip(self.parameters, self.numbers, strict=True):
-            squares = int(np.square(shift[first : first + size]).sum())
+            squares = sum(v**2 for v in shift[first : first + size].tolist())  # exactly
             if squares and not parameter:
                 return math.inf
             rho += Fraction(squares) / (2 * parameter) if squares else 0

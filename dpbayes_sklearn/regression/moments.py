@@ -263,12 +263,6 @@ def largest_grid(n: int, largest_scale: float) -> int:
     return grid
 
 
-def check_grid(n: int, grid: int) -> None:
-    """Refuse more records than 64-bit sums on this grid can hold."""
-    if n * grid**2 >= _MOST_SUM:
-        raise ValueError(f"{n} samples are too many for exact sums on a grid of {grid}.")
-
-
 _DOUBLE = 2**53  # Integers up to here are exact in float64.
 
 

@@ -95,7 +95,7 @@ class MomentsPlan(StepPlan[LinearRecords, GaussianPosterior]):
         if self.cost.unit.size_is_secret:  # records without a target are left out
             return (products,)
         share = Fraction(self.cost.epsilon) - Fraction(self.products.epsilon)
-        law = DiscreteLaplace.of(laplace_scale(self.cost.unit.n_changed, share), [1])
+        law = DiscreteLaplace.of(laplace_scale(self.cost.unit.max_records, share), [1])
         missing: Step[LinearRecords, Any] = Step(
             "records without a target", Budget(share, unit=self.cost.unit), law,
             ask=lambda records, known: [np.array([records.n_missing])],

@@ -79,3 +79,8 @@ def test_the_marginal_is_gaussian_and_its_windows_hold() -> None:
 def test_impossible_laws_are_refused(wrong: tuple[tuple[Fraction, ...], tuple[int, ...]]) -> None:
     with pytest.raises(ValueError, match="one parameter, not below zero"):
         DiscreteGaussian(*wrong)
+
+
+def test_the_loss_of_a_shift_beyond_the_roots_of_64_bits_is_exact():
+    law = DiscreteGaussian((Fraction(3),), (2,))
+    assert law.rho(np.array([2**32, 2**33])) == Fraction(2**64 + 2**66, 6)

@@ -4,45 +4,33 @@ from itertools import product
 
 import numpy as np
 import pytest
-from dpbayes_sklearn.regression.record_sums import RADII
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpbayes_sklearn.convex.design import WHOLE_WINDOW, Design, Scale
-from dpbayes_sklearn.data.records import LocalRecords, Table
+from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.regression.moments import (
-    Moments,
     cross_block,
-    distance_block,
     first_block,
-    location_block,
-    pairs_block,
+    gram,
     second_block,
-    target_block,
     whole_block,
 )
 from dpbayes_sklearn.schema import Categories, Interval
+from tests.linear_records import LEVELS, NUMBER, SIGN, one_record
 
 GRID = 2**6
-NUMBER, SIGN, LEVELS = Interval(-1, 1), Categories([*"ab"]), Categories([*"xyz"])
 MARKED = Interval(-1, 1, missing="indicator")
 BLOCKS = {
     "first": first_block,
     "cross": cross_block,
     "second": second_block,
     "whole": whole_block,
-    "numbers": lambda design: location_block(design.numbers),
-    "signs": lambda design: location_block(design.signs),
-    "pairs": pairs_block,
 }
 
 
 def gram_of(design, record):
     """The production path for a data set of one record."""
-    X = np.array([record[:-1]], dtype=object)
-    y = np.array([record[-1]], dtype=float)
-    moments = Moments(design, Scale(0.0, 1.0), LocalRecords([(Table(X), y)]))
-    return moments.gram(GRID, WHOLE_WINDOW) / GRID**2
+    return gram(one_record(record, design), GRID) / GRID**2
 
 
 def values(domain, steps):
@@ -94,8 +82,6 @@ def test_no_pair_of_records_moves_a_block_further(name, design):
     together, each, squared = worst_moves(design, block, steps)
     assert together <= float(block.l1_sensitivity)
     assert squared <= float(block.squared)
-    if name == "location":
-        assert squared == float(block.squared)
     assert np.all(each <= block.entry_sensitivities)
     assert together >= 0.6 * float(block.l1_sensitivity), (
         "a bound far from what happens wastes budget"
@@ -162,34 +148,10 @@ def test_what_no_block_holds_is_public(design):
             rng.choice(list(d.values)) if isinstance(d, Categories) else rng.uniform(-1, 1)
             for d in design.domains
         ]
-        gram = gram_of(design, [*record, rng.uniform(-1, 1)])
-        assert np.array_equal(gram[levels, levels], gram[0, levels])
-        grams.append(gram)
+        found = gram_of(design, [*record, rng.uniform(-1, 1)])
+        assert np.array_equal(found[levels, levels], found[0, levels])
+        grams.append(found)
     held[levels, levels] = True
     if not design.intercept:
         held[0, 1:] = held[1:, 0] = True  # not used by the model
     assert np.all(np.ptp(grams, axis=0)[~held] == 0)
-
-
-def test_counts_of_distances_and_the_target_move_as_far_as_declared():
-    design = Design((NUMBER, SIGN, NUMBER))
-    records = [(x, "a", z, t) for x, z, t in product(np.linspace(-1, 1, 5), repeat=3)]
-    centres = np.array([0.1, -0.2, 0.3])
-    seen, largest = [], []
-    for record in records:
-        X, y = np.array([record[:-1]], dtype=object), np.array([record[-1]], float)
-        asked = Moments(design, Scale(0.0, 1.0), LocalRecords([(Table(X), y)]))
-        target = asked.location_sums(GRID)[1][-1] / GRID**2
-        seen.append(np.append(asked.distance_counts(centres).ravel(), target))
-        largest.append(asked.largest_counts().ravel())
-    far = np.abs(np.array(largest)[:, None] - np.array(largest))
-    alone = distance_block(1, len(RADII))
-    assert far.sum(axis=2).max() == alone.l1_sensitivity == 2
-    assert np.sum(largest, axis=1).tolist() == [alone.l1_of_one_record] * len(records)
-    moved = np.abs(np.array(seen)[:, None] - np.array(seen))
-    block = distance_block(3, len(RADII))
-    assert moved[..., :-1].sum(axis=2).max() == block.l1_sensitivity
-    assert moved[..., :-1].max() == block.entry_sensitivities.max() == 1
-    assert moved[..., -1].max() == target_block().l1_sensitivity == 2
-    assert np.square(moved[..., :-1]).sum(axis=2).max() == block.squared == 6
-    assert target_block().squared == 4

@@ -53,13 +53,12 @@ def test_a_missing_number_has_its_place():
     assert marked.signs.tolist() == [False, True, False]
 
 
-def test_a_sign_is_centred_in_its_window_and_its_square_follows_from_it():
-    design = Design((Categories([*"ab"]), Interval(-1, 1)))
-    windows = Windows(np.array([-0.8, 0.0]), np.array([1.8, 1.0]))
-    X = Table(np.array([["a", 0.0], ["b", 0.5]], dtype=object))
+def test_windows_map_numbers_and_signs_and_leave_levels():
+    design = Design((Interval(-1, 1), Categories([*"ab"]), Categories([*"xyz"])))
+    windows = Windows(np.array([0.5, 0, 0, 0, 0]), np.array([0.25, 1, 1, 1, 1]))
+    X = Table(np.array([[0.625, "a", "y"], [9.0, "b", "z"]], dtype=object))
     ((_, x),) = design.chunks(X, windows=windows)
-    assert x[:, 0] == pytest.approx([-0.2 / 1.8, 1.0])
-    assert windows.squares_of_signs(x.sum(axis=0), 2)[0] == pytest.approx((x[:, 0] ** 2).sum())
+    assert x.tolist() == [[0.5, -1, 0, 1, 0], [1, 1, 0, 0, 1]]
 
 
 def test_a_missing_number_is_mapped_with_its_window():
@@ -97,3 +96,11 @@ def test_slopes_in_units_of_columns_describe_the_same_function():
 def test_scale_moves_the_middle_only_with_an_intercept():
     assert Scale.of(Interval(2, 6), intercept=True) == (4, 2)
     assert Scale.of(Interval(2, 6), intercept=False) == (0, 6)
+
+
+def test_a_map_to_windows_is_undone():
+    windows = Windows(np.array([0.4, 0.0]), np.array([0.5, 1.0]))
+    w, x = np.array([0.1, 0.2, -0.3]), np.array([0.6, -0.7])
+    inside = w[0] + w[1:] @ ((x - windows.centres) / windows.halves)
+    back = windows.to_bounds() @ w
+    assert inside == pytest.approx(back[0] + back[1:] @ x)

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from dpbayes_sklearn.regression.slopes import Slopes
 from numpy.testing import assert_allclose
 
+from dpbayes_sklearn.convex import posterior as predict
 from dpbayes_sklearn.convex.design import Design, Scale, Windows
 from dpbayes_sklearn.convex.posterior import (
     ClippedNumbers,
@@ -15,8 +15,8 @@ from dpbayes_sklearn.convex.posterior import (
     means_and_deviations,
     means_by_row,
 )
+from dpbayes_sklearn.convex.slopes import Slopes
 from dpbayes_sklearn.data.records import Table
-from dpbayes_sklearn.regression import posterior as predict
 from dpbayes_sklearn.schema import Categories, Interval
 
 RNG = np.random.default_rng(0)
@@ -38,7 +38,7 @@ def model(bounds, spread=1e-3, narrow=True, intercept=True) -> LinearModel:
     covariance, w = spread * root @ root.T, RNG.normal(size=width + 1)
     design = Design(domains, intercept)
     slopes = Slopes.of(w, covariance, design)
-    posterior = GaussianPosterior(w, covariance, 0.04, slopes, windows)
+    posterior = GaussianPosterior(w, covariance, 0.04, slopes, windows, n=None)
     return LinearModel(design, Scale(3.0, 7.0), posterior)
 
 
