@@ -228,14 +228,15 @@ def test_exactly_epsilon_is_charged():
     assert entry.cost.epsilon == Fraction(1, 10)
 
 
-@pytest.mark.parametrize("mechanism", ["sampler", "map"])
-def test_budgets_that_floats_cannot_hold_are_refused_before_the_charge(mechanism):
+@pytest.mark.parametrize(("mechanism", "coef_bound"), [("sampler", None), ("map", 1.0)])
+def test_budgets_that_floats_cannot_hold_are_refused_before_the_charge(mechanism, coef_bound):
     ledger = BudgetAccountant()
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(50, 2))
     model = BayesianLinearRegression(
-        1e15, mechanism=mechanism, bounds_X=(0, 1), bounds_y=(0, 2), accountant=ledger
-    )
+        1e15, mechanism=mechanism, coef_bound=coef_bound, bounds_X=(0, 1), bounds_y=(0, 2),
+        accountant=ledger,
+    )  # fmt: skip
     with pytest.raises(ValueError, match="too large for draws of coefficients"):
         model.fit(X, X.sum(axis=1))
     assert len(ledger) == 0

@@ -91,7 +91,7 @@ def test_what_is_planned_can_be_released(mechanism):
         for n in SIZES
         for epsilon in EPSILONS
     ]
-    assert sum(made) > 0.9 * len(made)  # hardly anything has to be refused
+    assert sum(made) >= 0.9 * len(made)  # hardly anything has to be refused
 
 
 @each_mechanism

@@ -347,7 +347,8 @@ def laplace_scale(sensitivity: Fraction | int, epsilon: Fraction) -> Fraction:
     scale = Fraction(sensitivity) / epsilon
     if scale > MAX_TERM:
         raise ValueError(
-            f"epsilon={float(epsilon):g} is too small: the noise would not fit into 64 bits."
+            f"epsilon={float(epsilon):g} is too small: the noise would not fit into 64 bits; "
+            "use a larger epsilon."
         )
     return representable_scale(scale)
 
@@ -370,7 +371,8 @@ def lattice_scale(
         )
     if steps > MAX_TERM or 64 * (size + 1) * steps * widest > _MOST_STEPS:
         raise ValueError(
-            f"epsilon={float(epsilon):g} is too small: the noise would not fit into 64 bits."
+            f"epsilon={float(epsilon):g} is too small: the noise would not fit into 64 bits; "
+            "use a larger epsilon."
         )
     return representable_scale(steps) / grid, grid
 

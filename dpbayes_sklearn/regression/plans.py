@@ -6,6 +6,7 @@ relative to the bounds. The engine of convex models is what "auto" chooses.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, singledispatch
@@ -34,6 +35,7 @@ from dpbayes_sklearn.noise import DiscreteLaplace, Noise, NoiseLaw
 from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
+from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.privacy.gaussian import composed_rho
 from dpbayes_sklearn.regression.gram import (
     NARROWEST,
@@ -57,6 +59,7 @@ LinearRelease = Plan[LinearRecords, GaussianPosterior]
 
 _MISSING_SHARE = Fraction(1, 50)  # The number of records without a target gets this part.
 _SEEN = 3.5  # It is believed if it is so many standard deviations above 0.
+_OF_VARIANCE = 2**10  # Gaussian noise has a variance below 2**80, while scales are below 2**50.
 _MOST_DRAWS, _MATRICES = 1_000_000, 200
 """Numbers, and matrices, that the public simulation of an increment draws at most."""
 
@@ -203,7 +206,9 @@ def _with_noise(
 @linear_plan.register
 def _(mechanism: Gaussian, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
     share, block = _of_products(budget), gaussian_gram(prior.design).protecting(budget.unit)
-    grid = largest_grid(facts.n_bound, 100 * len(block) / float(share))
+    least = float(zcdp_rho(share, budget.delta))  # exact composition finds no less
+    widest = math.sqrt(float(block.bound / min(block.weights)) / max(2 * least, 1e-300))
+    grid = largest_grid(facts.n_bound, _OF_VARIANCE * widest)
     rho = Fraction(composed_rho(share, budget.delta, len(block), grid**2 // NARROWEST))
     products = Budget(share, budget.delta, budget.unit, rho)
     missing = Fraction(budget.epsilon) - share
