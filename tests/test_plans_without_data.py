@@ -102,11 +102,11 @@ def test_so_it_is_for_other_units(mechanism, unit):
             carried_out(mechanism, design, n, epsilon, unit)
 
 
-def test_noise_too_small_to_be_drawn_is_seen(monkeypatch):
+def test_noise_that_cannot_be_drawn_is_seen(monkeypatch):
     """The defect that this file was written for: it was refused after the charge."""
-    monkeypatch.setattr(plans, "composed_rho", lambda *some: Fraction(10**40))
+    monkeypatch.setattr(plans, "largest_grid", lambda n, scale: 2**15)
     with pytest.raises(ValueError, match="variance must be between"):
-        carried_out(mechanisms.Gaussian(), DESIGNS[6], 10**9, 3.0)
+        carried_out(mechanisms.Gaussian(), DESIGNS[6], 10**9, 1e-3)
 
 
 @pytest.mark.parametrize(

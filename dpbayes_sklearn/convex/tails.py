@@ -25,6 +25,7 @@ LIMITS = 2.0 ** (np.arange(-8, 57) / 4)
 # A bin is seen if its count is so many standard deviations of noise above 0; the more, the more
 # empty bins lie between it and those that were seen before.
 _SEEN, _SEEN_APART, _SEEN_FAR = 3.5, 0.5, 7.0
+_LEAST_SD = 0.1  # At a large epsilon there is no noise: its variance may be 0.
 _TOGETHER = (1, 2, 4, 8)  # So many bins are looked at together.
 # Candidates of a tail: the ratio of the first count to the last seen one, those of later counts,
 # and the factor by which these fall from bin to bin.
@@ -50,6 +51,7 @@ class Counts:
         >>> Counts.of(np.array([900.0, 300.0, 3.0, -8.0]), 10.0).mean.round().tolist()
         [900.0, 300.0, 4.0, 0.0]
         """
+        sd = max(sd, _LEAST_SD)
         last = _last_seen(noisy / sd)
         i, beyond = np.arange(len(noisy)), np.maximum(np.arange(len(noisy)) - last, 0)
         grid = np.meshgrid(_RATIOS, _RATIOS, _BENDS, indexing="ij")
