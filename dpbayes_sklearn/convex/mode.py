@@ -326,7 +326,7 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         mean[0] += units.centre
         residual = self.prior.noise_variance
         if residual is None:
-            square = found.tails.mean_square(math.inf) if found.tails is not None else 1.0
+            square = found.tails.mean_square(found.tails.farthest_score) if found.tails is not None else 1.0
             residual = square * units.deviation**2
         return GaussianPosterior(
             mean, (back * variance) @ back.T, residual, None, found.windows, found.n
