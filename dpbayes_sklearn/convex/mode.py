@@ -326,7 +326,8 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         mean[0] += units.centre
         residual = self.prior.noise_variance
         if residual is None:
-            square = found.tails.mean_square(found.tails.farthest_score) if found.tails is not None else 1.0
+            sizes = found.tails
+            square = 1.0 if sizes is None else sizes.mean_square(sizes.farthest_score)
             residual = square * units.deviation**2
         return GaussianPosterior(
             mean, (back * variance) @ back.T, residual, None, found.windows, found.n
