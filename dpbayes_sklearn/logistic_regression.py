@@ -36,6 +36,7 @@ from dpbayes_sklearn.logistic.posterior import (
     answer_by_row,
     linear_form,
     log_probabilities,
+    logistic_summary,
     more_probable,
     odds_table,
     probabilities,
@@ -53,6 +54,7 @@ from dpbayes_sklearn.logistic.release import plan as plan_logistic
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
+from dpbayes_sklearn.regression.coefficients import RegressionSummary
 from dpbayes_sklearn.release import Facts, Release
 from dpbayes_sklearn.schema import Categories, Domain, Schema
 from dpbayes_sklearn.schema.domains import MOST_BINS
@@ -366,6 +368,24 @@ class BayesianLogisticRegression(
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1. Got {level!r} instead.")
         return odds_table(self.schema_, self._blocks(self.schema_), self.posterior_, level)
+
+    def summary(self, level: float = 0.95) -> RegressionSummary:
+        """Return the odds ratios with tests against 0, and the covariance of the log odds.
+
+        All of it is computed from the release, at no further privacy cost.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Nominal coverage of the intervals.
+
+        Returns
+        -------
+        RegressionSummary
+            Text, HTML, and ``to_frame()`` for a data frame.
+        """
+        table, blocks = self.coefficients(level), self._blocks(self.schema_)
+        return logistic_summary(self.schema_, blocks, self.posterior_, table, str(self.guarantee_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
