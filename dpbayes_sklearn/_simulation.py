@@ -23,6 +23,7 @@ from dpbayes_sklearn.counts.tables import CountTables, Tables
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.logistic.blocks import even_nodes
+from dpbayes_sklearn.logistic.curvature import Curvature
 from dpbayes_sklearn.logistic.posterior import LogisticPosterior, answer_by_row
 from dpbayes_sklearn.logistic.record_sums import LabelledRecords
 from dpbayes_sklearn.noise import Noise
@@ -361,9 +362,9 @@ class LogisticSimulation(_GuessedColumns):
 
     def _true(self) -> LogisticPosterior:
         """Return effects of all columns alike, not scaled yet."""
-        p, nothing = self.blocks.parameters, np.zeros((0, 0))
+        p = self.blocks.parameters
         nodes, effects = even_nodes(len(self.blocks.numbers)), self.rng.normal(size=p)
-        return LogisticPosterior(effects, nodes, np.ones(p), np.zeros(p), 1.0, nothing, nothing)
+        return LogisticPosterior(effects, nodes, np.ones(p), np.zeros(p), 1.0, *Curvature.none())
 
     def _log_odds(self, table: Table, effects: LogisticPosterior) -> FloatArray:
         return np.asarray(answer_by_row(self.blocks, effects, np.asarray, table))

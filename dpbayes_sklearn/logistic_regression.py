@@ -26,6 +26,7 @@ from dpbayes_sklearn.base.published import (
 from dpbayes_sklearn.base.remarks import ScoreMixin, advise_naive_bayes
 from dpbayes_sklearn.base.spending import DELTA, once
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator, classes_declared
+from dpbayes_sklearn.convex.coefficients import RegressionSummary
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.records import Records
@@ -36,6 +37,7 @@ from dpbayes_sklearn.logistic.posterior import (
     answer_by_row,
     linear_form,
     log_probabilities,
+    logistic_summary,
     more_probable,
     odds_table,
     probabilities,
@@ -366,6 +368,24 @@ class BayesianLogisticRegression(
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1. Got {level!r} instead.")
         return odds_table(self.schema_, self._blocks(self.schema_), self.posterior_, level)
+
+    def summary(self, level: float = 0.95) -> RegressionSummary:
+        """Return the odds ratios with tests against 0, and the covariance of the log odds.
+
+        All of it is computed from the release, at no further privacy cost.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Nominal coverage of the intervals.
+
+        Returns
+        -------
+        RegressionSummary
+            Text, HTML, and ``to_frame()`` for a data frame.
+        """
+        table, blocks = self.coefficients(level), self._blocks(self.schema_)
+        return logistic_summary(self.schema_, blocks, self.posterior_, table, str(self.guarantee_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

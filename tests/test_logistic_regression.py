@@ -21,6 +21,7 @@ from sklearn.preprocessing import FunctionTransformer
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BetaBinomial,
     BudgetAccountant,
     Categories,
     ForestDisplay,
@@ -34,10 +35,8 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn.base.remarks import Told
 from dpbayes_sklearn.data.records import Table
-from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS, Blocks
-from dpbayes_sklearn.logistic.release import CurvaturePlan, largest_norm, norm_limit
+from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS
 from dpbayes_sklearn.mechanisms import MAP, Laplace, Sampler
-from dpbayes_sklearn.privacy.budget import RECORD
 from dpbayes_sklearn.shards import merge
 
 TRUTH = np.array([1.0, -0.7, 0.0])
@@ -332,7 +331,7 @@ def test_odd_values_and_empty_classes_do_no_harm():
         X[0, 0] = odd
         assert np.isfinite(model(intervals=True).fit(X, y).predict_proba(X)).all()
     alike = model(intervals=True, effects="linear").fit(X, np.zeros(300, int))
-    assert np.isfinite(alike.coefficients().to_frame()).all(axis=None)
+    assert not any(row.identified for row in alike.coefficients().rows)
 
 
 def test_few_records_for_many_parameters_are_remarked_on_once(caplog, monkeypatch):
@@ -374,19 +373,13 @@ def test_too_many_parameters_are_refused_before_the_charge():
     assert len(ledger) == 0
 
 
-def test_values_in_the_middle_of_their_window_have_a_curvature():
-    blocks = Blocks((Interval(0, 1),), "linear", None, False)
-    shares = np.eye(16)[7:8]  # all in one bin, whose middle is that of the window around it
-    nodes = np.clip((np.arange(17) - 6) / 3, 0, 1)[None]
-    limit = norm_limit(blocks, blocks.tables(nodes), shares)
-    assert 0 < limit < largest_norm(blocks) / 10
-    CurvaturePlan.of(blocks, 20_000, Fraction(1, 4), RECORD, limit)
-
-
-def test_a_forest_is_of_odds_ratios():
-    line = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1))
-    line.fit(np.eye(9)[:, :1], np.arange(9) / 9)
-    with pytest.raises(
-        TypeError, match=r"must be a BayesianLogisticRegression\. Got BayesianLinear"
-    ):
-        ForestDisplay.from_estimator(line)
+def test_a_forest_is_of_a_regression():
+    line = BayesianLinearRegression(4.0, bounds_X=(0, 1), bounds_y=(0, 1), random_state=0)
+    rng = np.random.default_rng(0)
+    X = rng.random((5000, 2))
+    display = ForestDisplay.from_estimator(line.fit(X, X @ [0.5, 0.2]), ax=Figure().subplots())
+    assert display.ax_.get_xscale() == "linear"
+    assert [t.get_text() for t in display.ax_.get_yticklabels()] == ["x0", "x1"]
+    other = BetaBinomial().fit([0, 1])
+    with pytest.raises(TypeError, match=r"must be a Bayesian.*Regression\. Got BetaBinomial"):
+        ForestDisplay.from_estimator(other)

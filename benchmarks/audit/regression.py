@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -27,10 +28,11 @@ from dpbayes_sklearn.audit.recording import ModeSearch, Recording, lost, planted
 from dpbayes_sklearn.convex.design import WHOLE_WINDOW, Design, Scale, Windows
 from dpbayes_sklearn.convex.posterior import GaussianPrior
 from dpbayes_sklearn.data.records import LocalRecords, Table
-from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
+from dpbayes_sklearn.logistic.blocks import BINS, Blocks, even_nodes
+from dpbayes_sklearn.logistic.curvature import CurvaturePlan, coordinates
 from dpbayes_sklearn.logistic.mode import perturbed_mode, plan_mode
 from dpbayes_sklearn.logistic.record_sums import CodedRecords, LabelledRecords, MappedRecords
-from dpbayes_sklearn.logistic.release import CurvaturePlan, LogisticDrawPlan, LookPlan, largest_norm
+from dpbayes_sklearn.logistic.release import LogisticDrawPlan, LookPlan
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.gradient import GradientNoise, gaussian_noise
@@ -187,7 +189,7 @@ def logistic_steps() -> Iterator[tuple[str, Worst, str]]:
     """
     two, levels = Fraction(2), Blocks((Categories(range(2)),))
     number, slope = Blocks((Interval(0, 1),), "linear"), replace(levels, intercept=False)
-    look = LookPlan.of(number, two, RECORD)
+    look = LookPlan.of(number, (0,), two, RECORD)
     ends = [_Labelled(number, ((x, 0),)) for x in (0.0, 1.0)]
     steps = [_step(lambda noise, s=s: look.release(s.coded, 1, noise)) for s in ends]
     yield "histograms", Worst(*steps, two), "noise"
@@ -196,9 +198,11 @@ def logistic_steps() -> Iterator[tuple[str, Worst, str]]:
     mode = plan_mode(levels, 61, two, RECORD, 100.0, 1e-6)
     steps = [_step(lambda noise, s=s: perturbed_mode(s, mode, noise)) for s in sides]
     yield "mode", Worst(*steps, two), "modes"
-    curvature = CurvaturePlan.of(number, 2, two, ADDED, largest_norm(number))
     sides = [_Labelled(number, ((1.0, 0),) * k).mapped for k in (0, 1)]
-    steps = [_step(lambda noise, s=s: curvature.release(s, np.zeros(2), noise)) for s in sides]
+    known = coordinates(number, sides[0].tables, [np.eye(BINS)[0]], [0.0])  # the record is at the far end
+    curvature = CurvaturePlan.of(number, 2, two, ADDED, known.limit)
+    answer = partial(curvature.release, point=np.zeros(2), centred=known.centred)
+    steps = [_step(lambda noise, s=s: answer(s, noise=noise)) for s in sides]
     yield "curvature", Worst(*steps, two), "noise"
     around = plan_mode(slope, 2, two, ADDED, 100.0, 1e-6)
     draws = LogisticDrawPlan.of(around, 2, two, ADDED, 1e-6, 1)

@@ -205,11 +205,12 @@ def _labelled(one: LabelledRecords, other: LabelledRecords, unit: PrivacyUnit) -
     blocks = one.blocks
     found = _public("records", one.structure, other.structure)
     sides = [side.read() for side in (one, other)]
-    bins = np.cumsum([domain.n_values for domain in blocks.histograms])
-    counts = [np.split(side.histograms(), bins[:-1]) for side in sides]
+    columns = tuple(range(len(blocks.sizes)))
+    bins = np.cumsum([blocks.cells(j).n_values for j in columns])
+    counts = [np.split(side.histograms(columns), bins[:-1]) for side in sides]
     moved = max((float(np.abs(a - b).sum()) for a, b in zip(*counts, strict=True)), default=0.0)
-    if blocks.numbers:
-        found.append(Shift("histograms of numbers", moved, unit.n_changed))
+    if columns:
+        found.append(Shift("histograms of columns", moved, unit.n_changed))
     mapped = [side.mapped(even_nodes(len(blocks.numbers))) for side in sides]
     rng = np.random.default_rng(0)
     for scale in (0.0, 1.0, 30.0):

@@ -136,11 +136,11 @@ def _accuracy(model: Any, evaluation: Any) -> _Section:
     if hasattr(model, "coefficients"):
         found = model.coefficients()
         heads, rows = found.heads, found.cells
-        if found.no_intervals:
-            facts.append(found.no_intervals)
-        elif not hasattr(model, "inference"):
+        if found.remark:
+            facts.append(found.remark)
+        if not found.no_intervals and not hasattr(model, "inference"):
             facts.append("The intervals of the coefficients include the privacy noise.")
-        elif _how(model) == "noise_aware":
+        elif not found.no_intervals and _how(model) == "noise_aware":
             facts.append(
                 "The intervals of the coefficients include the privacy noise, and so do the "
                 "standard deviations of predictions."

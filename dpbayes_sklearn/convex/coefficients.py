@@ -58,7 +58,12 @@ class Coefficient(NamedTuple):
     @property
     def p(self) -> float:
         """Two-sided p-value of the test against 0."""
-        return float(2 * ndtr(-abs(self.z)))
+        return two_sided(self.z)
+
+
+def two_sided(z: float) -> float:
+    """Return the two-sided p-value of a standard normal statistic."""
+    return float(2 * ndtr(-abs(z)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,6 +80,7 @@ class CoefficientTable:
     """
 
     title: ClassVar[str] = "Coefficients"
+    model: ClassVar[str] = "Linear regression"
     rows: tuple[Coefficient, ...]
     level: float
     no_intervals: str = ""
@@ -100,8 +106,8 @@ class CoefficientTable:
     @property
     def cells(self) -> list[tuple[str, ...]]:
         """Rows as text, for printing."""
-        shown = 1 if self.no_intervals else 6
-        return [(row.name, *(_text(value) for value in row[1:][:shown])) for row in self.rows]
+        last = 1 if self.no_intervals else 6
+        return [(row.name, *(shown(value) for value in row[1:][:last])) for row in self.rows]
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -135,7 +141,8 @@ class CoefficientTable:
         return _card(self.title, self.heads, self.cells, (self.remark,))
 
 
-def _text(value: float) -> str:
+def shown(value: float) -> str:
+    """Return a number as text."""
     return f"{value:.4g}".replace("inf", "∞").replace("nan", "–")
 
 
@@ -155,10 +162,11 @@ class RegressionSummary:
     ----------
     table : CoefficientTable
     covariance : array of shape (rows, rows)
-        Joint covariance of the coefficients, sampling error and privacy noise together, scaled to
-        the ``sd`` of the table; NaN without intervals, infinite where nothing is identified.
+        Joint covariance of the coefficients (of a logistic regression, of log odds), sampling error
+        and privacy noise together, scaled to the ``sd`` of the table; NaN without intervals,
+        infinite where nothing is identified.
     residual_deviation : float
-        Standard deviation of the target around the regression.
+        Standard deviation of the target around the regression; NaN of classes.
     r2 : float
         Share of the target's variance that the regression explains; NaN if nothing that
         was released tells it.
@@ -181,12 +189,13 @@ class RegressionSummary:
         return frame
 
     def _lines(self) -> list[str]:
+        spread = math.isfinite(self.residual_deviation)
         facts = [
             *([f"{self.n:,} records"] if self.n is not None else []),
             *([f"R² {self.r2:.3f}"] if math.isfinite(self.r2) else []),
-            f"standard deviation of residuals {self.residual_deviation:.4g}",
+            *([f"standard deviation of residuals {self.residual_deviation:.4g}"] if spread else []),
         ]
-        return ["Linear regression", self.guarantee, "; ".join(facts)]
+        return [self.table.model, self.guarantee, *(["; ".join(facts)] if facts else [])]
 
     def _tests(self) -> list[tuple[str, str]]:
         """Return z and p of every row as text."""
@@ -218,7 +227,11 @@ def joint_covariance(
     """Return the covariance of the rows of a table, with the variances that the table states."""
     _, combined = contrasts(design)
     combined = combined if design.intercept else combined[1:]
-    covariance = combined @ posterior.believed[1] @ combined.T
+    return scaled_covariance(combined @ posterior.believed[1] @ combined.T, table)
+
+
+def scaled_covariance(covariance: FloatArray, table: CoefficientTable) -> FloatArray:
+    """Return a covariance with the variances that a table states."""
     own = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
     sds = np.array([row.sd for row in table.rows])
     with np.errstate(over="ignore", invalid="ignore"):

@@ -251,7 +251,7 @@ def _shrunk(
     prior = own + np.diag(1 / (error + _START**2 + beyond / n))
     way = np.zeros(p)
     for _ in range(_TURNS):
-        weighted, precision = equation.weighted(np.outer(way, way), prior)
+        weighted, precision = equation.weighted(way, np.outer(way, way), prior)
         after = np.linalg.solve(precision, weighted.T @ equation.right - own @ mode)
         way = np.asarray((way + after) / 2)
     return way, np.asarray(np.linalg.inv(precision))

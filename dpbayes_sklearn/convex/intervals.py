@@ -17,6 +17,8 @@ trusts a matrix that happened to be large.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -24,20 +26,43 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 
 _LEAST_VARIANCE = 1e-9  # This is added to variances, in units of the largest eigenvalue.
+# A combination is not identified if its variance is more than this part of that of the prior.
+_MOST_BY_PRIOR = 0.1
+_TINY = float(np.finfo(float).tiny)  # A combination of nothing has no variance.
 _TURNS = 60  # The iteration for a variance that depends on itself takes at most this many turns.
-_SETTLED = 1e-6  # The iteration ends when the variance changes by a smaller part.
+_SETTLED = 1e-5  # The iteration ends when the variance changes by a smaller part.
 
 
 class Effects(NamedTuple):
-    """Estimates of combinations of parameters, and the parts of their standard deviation."""
+    """Estimates of combinations, the ends of their intervals, and the parts of their deviation.
+
+    ``by_prior`` is the variance at the farther end, as a part of that of the prior.
+    """
 
     estimates: FloatArray
     deviations: FloatArray
     sampling: FloatArray
     privacy: FloatArray
+    low: FloatArray
+    high: FloatArray
+    by_prior: FloatArray
+
+    @property
+    def identified(self) -> AnyArray:
+        """Which combinations are known much better than the prior does."""
+        return np.asarray(self.by_prior <= _MOST_BY_PRIOR)
+
+
+class _End(NamedTuple):
+    """An end of an interval, and what is known there."""
+
+    value: float
+    variance: float
+    sampling: float
+    by_prior: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +81,15 @@ class NoisyEquation:
         Of a Gaussian prior of every entry of the solution.
     stretch : float
         Variance of what a matrix that is known up to a factor adds along the solution.
+    bend : callable, optional
+        Where the matrix depends on the solution: the R of which :math:`RHR^\top` is that at its
+        argument.
 
     Examples
     --------
     >>> one, nothing = np.eye(1), np.zeros(1)
     >>> found = NoisyEquation(4 * one, 0.01 * one, one[0], one, 4 * one, nothing, one[0])
-    >>> [round(float(each[0]), 2) for each in found.effects(one, 1.96)]
+    >>> [round(float(each[0]), 2) for each in found.effects(one, 1.96)[:4]]
     [0.19, 0.49, 0.38, 0.31]
     """
 
@@ -73,6 +101,7 @@ class NoisyEquation:
     prior_mean: FloatArray
     prior_sd: FloatArray
     stretch: float = 0.0
+    bend: Callable[[FloatArray], FloatArray] | None = None
 
     def effects(self, combinations: FloatArray, reach: float) -> Effects:
         """Return what is known about combinations of the solution.
@@ -83,17 +112,21 @@ class NoisyEquation:
         reach : float
             Standard deviations from the estimate to the ends of an interval.
         """
-        rows = [self._spread(a, reach) for a in combinations]
-        deviations, sampling, privacy = np.array(rows).reshape(-1, 3).T
-        return Effects(combinations @ self.estimate, deviations, sampling, privacy)
+        each = [(self._end(a, -reach), self._end(a, reach)) for a in combinations]
+        low, high = (np.array(ends).reshape(-1, 4).T for ends in zip(*each, strict=True))
+        deviations = (high[0] - low[0]) / (2 * reach) if reach else np.sqrt(low[1])
+        sampling = np.minimum((low[2] + high[2]) / 2, deviations**2)
+        privacy = np.sqrt(deviations**2 - sampling)
+        parts = deviations, np.sqrt(sampling), privacy, low[0], high[0]
+        return Effects(combinations @ self.estimate, *parts, np.maximum(low[3], high[3]))
 
     @cached_property
     def estimate(self) -> FloatArray:
         """The most probable solution, with the variance that it has there."""
-        delta, prior = np.zeros(len(self.right)), self._precision * self.prior_mean
+        delta = np.zeros(len(self.right))
         for _ in range(_TURNS):
-            weighted, precision = self.weighted(np.outer(delta, delta))
-            after = _solved(precision, weighted.T @ self.right + prior)
+            weighted, precision = self.weighted(delta, np.outer(delta, delta))
+            after = self._solution(weighted, precision)
             change, delta = float(np.abs(after - delta).max()), (after + delta) / 2
             if change <= _SETTLED * (1 + float(np.abs(delta).max())):
                 break
@@ -102,44 +135,56 @@ class NoisyEquation:
     @cached_property
     def covariance(self) -> FloatArray:
         """Covariance of the solution near the estimate."""
-        _, precision = self.weighted(np.outer(self.estimate, self.estimate))
+        _, precision = self.weighted(self.estimate, np.outer(self.estimate, self.estimate))
         return _solved(precision, np.eye(len(precision)))
 
     def noise_of_matrix(self, weights: FloatArray, at: FloatArray) -> FloatArray:
         """Return the variance of weights'E delta, for rows of weights and of delta."""
         both = weights * at
         own = np.einsum("ij,jk,ik->i", weights**2, self.matrix_noise, at**2)
-        own += np.einsum("ij,jk,ik->i", both, self._beside, both)
+        own += np.einsum("ij,jk,ik->i", both, self.matrix_noise * self._beside, both)
         return np.asarray(own + self.stretch * both.sum(axis=1) ** 2)
 
-    def _spread(self, a: FloatArray, reach: float) -> tuple[float, float, float]:
-        """Return the standard deviation of a combination, and its parts: sampling and privacy."""
-        middle, before = np.outer(self.estimate, self.estimate), 0.0
-        end = middle
+    def _end(self, a: FloatArray, reach: float) -> _End:
+        """Return an end of the interval of a combination."""
+        end, before = self.estimate, 0.0
+        squares = middle = np.outer(self.estimate, self.estimate)
         for _ in range(_TURNS):
-            weighted, precision = self.weighted(end)
+            weighted, precision = self.weighted(end, squares)
             along = _solved(precision, a)
             variance = float(a @ along)
-            if abs(variance - before) <= _SETTLED * variance:
+            way = reach * along / math.sqrt(max(variance, _TINY))
+            there = self.estimate + way
+            if self.bend is not None:
+                there = (end + self._solution(weighted, precision) + way) / 2
+            settled = abs(variance - before) <= _SETTLED * variance
+            end, before, squares = there, variance, middle + np.outer(way, way)
+            if settled:
                 break
-            way = reach * along / np.sqrt(variance)
-            end, before = middle + np.outer(way, way), variance
         back = weighted @ along
-        sampling = float(back @ self.sampling @ back)
-        return np.sqrt(variance), np.sqrt(sampling), np.sqrt(max(variance - sampling, 0.0))
+        by_prior = variance / max(float(a**2 @ self.prior_sd**2), _TINY)
+        return _End(float(a @ end), variance, float(back @ self.sampling @ back), by_prior)
+
+    def _solution(self, weighted: FloatArray, precision: FloatArray) -> FloatArray:
+        return _solved(precision, weighted.T @ self.right + self._precision * self.prior_mean)
 
     def weighted(
-        self, squares: FloatArray, prior: FloatArray | None = None
+        self, delta: FloatArray, squares: FloatArray, prior: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         r"""Return :math:`V^{-1}\tilde H` and the precision :math:`\tilde HV^{-1}\tilde H + P`.
 
-        ``squares`` is :math:`\delta\delta^\top`; :math:`E\delta` has the variance
-        :math:`\sum_j v_{ij}\delta_j^2` and the covariance :math:`v_{ij}\delta_i\delta_j`.
+        ``delta`` is where the matrix is that of, ``squares`` is :math:`\delta\delta^\top`;
+        :math:`E\delta` has the variance :math:`\sum_j v_{ij}\delta_j^2` and the covariance
+        :math:`v_{ij}\delta_i\delta_j`.
         """
-        extra = np.diag(self.matrix_noise @ np.diag(squares)) + self._beside * squares
-        weighted = _solved(self._constant + extra + self.stretch * squares, self.matrix)
+        matrix, noise = self.matrix, self.matrix_noise
+        if self.bend is not None:
+            turn = self.bend(delta)
+            matrix, noise = turn @ matrix @ turn.T, turn**2 @ noise @ (turn**2).T
+        extra = np.diag(noise @ np.diag(squares)) + noise * self._beside * squares
+        weighted = _solved(self._constant + extra + self.stretch * squares, matrix)
         own = np.diag(self._precision) if prior is None else prior
-        return weighted, self.matrix @ weighted + own
+        return weighted, matrix @ weighted + own
 
     @cached_property
     def _constant(self) -> FloatArray:
@@ -150,7 +195,7 @@ class NoisyEquation:
 
     @cached_property
     def _beside(self) -> FloatArray:
-        return np.asarray(self.matrix_noise * (1 - np.eye(len(self.right))))
+        return 1 - np.eye(len(self.right))
 
     @cached_property
     def _precision(self) -> FloatArray:

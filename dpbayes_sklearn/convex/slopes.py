@@ -112,7 +112,7 @@ def slopes_of(
     """
     combined = contrasts(design)[1] @ back
     delta = equation.estimate
-    weighted, precision = equation.weighted(np.outer(delta, delta))
+    weighted, precision = equation.weighted(delta, np.outer(delta, delta))
     covariance = np.linalg.inv(precision)
     along = combined @ covariance
     variance = np.einsum("ij,ij->i", along, combined)

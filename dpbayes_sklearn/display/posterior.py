@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
@@ -17,7 +17,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
-from dpbayes_sklearn.convex.coefficients import coefficient_table
+from dpbayes_sklearn.convex.coefficients import CoefficientTable, coefficient_table
 from dpbayes_sklearn.convex.design import Windows
 from dpbayes_sklearn.convex.posterior import GaussianPosterior
 from dpbayes_sklearn.convex.slopes import Slopes
@@ -397,12 +397,14 @@ def _ends(law: MarginalLaw, level: float) -> tuple[float, float]:
 
 
 class ForestDisplay(Drawn):
-    """Odds ratios on a logarithmic axis; a band shows which part of an interval privacy adds.
+    """Coefficients with intervals; a band shows which part of an interval privacy adds.
+
+    Odds ratios have a logarithmic axis. What is not identified has a name and nothing else.
 
     Parameters
     ----------
-    table : OddsTable
-        From ``BayesianLogisticRegression.coefficients()``.
+    table : CoefficientTable or OddsTable
+        From ``coefficients()`` of a linear or a logistic regression.
 
     Attributes
     ----------
@@ -424,50 +426,54 @@ class ForestDisplay(Drawn):
     ['x0', 'x1']
     """
 
-    def __init__(self, table: OddsTable) -> None:
+    def __init__(self, table: CoefficientTable) -> None:
         self.table = table
 
     @classmethod
     def from_estimator(
         cls,
-        estimator: BayesianLogisticRegression,
+        estimator: BayesianLinearRegression | BayesianLogisticRegression,
         ax: Axes | None = None,
         *,
         level: float = 0.95,
         **plot_options: Any,
     ) -> Self:
-        """Draw the odds ratios of a fitted logistic regression; the intercept is left out.
+        """Draw the coefficients of a fitted regression; the intercept is left out.
 
         ``level`` is the nominal coverage of the intervals; other options are of :meth:`plot`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
+        if not isinstance(estimator, BayesianLinearRegression | BayesianLogisticRegression):
+            raise TypeError(
+                f"{cls.__name__} draws coefficients: estimator must be a BayesianLinearRegression "
+                f"or a BayesianLogisticRegression. Got {type(estimator).__name__} instead."
+            )
         check_is_fitted(estimator)
         table = estimator.coefficients(level)
-        if not isinstance(table, OddsTable):
-            raise TypeError(
-                f"{cls.__name__} draws odds ratios: estimator must be a "
-                f"BayesianLogisticRegression. Got {type(estimator).__name__} instead."
-            )
         rows = tuple(row for row in table.rows if row.name != "intercept")
-        return cls(OddsTable(rows, level, table.no_intervals)).plot(ax, **plot_options)
+        return cls(replace(table, rows=rows)).plot(ax, **plot_options)
 
     def plot(self, ax: Axes | None = None, *, color: str = COLOURS[0]) -> Self:
         """Draw one row for each effect on axes, or on those of a new figure."""
         rows, level = self.table.rows, self.table.level
         ax = self._axes(ax, (6.8, 1.3 + 0.32 * len(rows)))
+        of = np.exp if (odds := isinstance(self.table, OddsTable)) else np.asarray
         y, estimates = np.arange(len(rows)), np.array([row.estimate for row in rows])
-        ax.axvline(1.0, color="0.5", lw=0.8, zorder=0)
+        ax.axvline(float(of(0.0)), color="0.5", lw=0.8, zorder=0)
         if not self.table.no_intervals:
-            ends = np.array([(row.odds_ratio_low, row.odds_ratio_high) for row in rows])
-            reach = ndtri(0.5 + level / 2) * np.array([row.sampling_sd for row in rows])
-            inner = np.exp([estimates - reach, estimates + reach])
-            ax.hlines(y, *ends.T, color=color, lw=7, alpha=0.28, label=f"{level:.0%} interval")
-            ax.hlines(y, *inner, color=color, lw=2.4, label="without the privacy noise")
-        ax.plot(np.exp(estimates), y, "o", color=color, ms=5.5)
-        ax.set_xscale("log")
+            ends = np.array([(row.low, row.high) for row in rows]).reshape(-1, 2)
+            known = np.isfinite(ends).all(axis=1)
+            reach = ndtri(0.5 + level / 2) * np.array([row.sampling_sd for row in rows])[known]
+            inner = estimates[known] - reach, estimates[known] + reach
+            label = f"{level:.0%} interval"
+            ax.hlines(y[known], *of(ends[known].T), color=color, lw=7, alpha=0.28, label=label)
+            ax.hlines(y[known], *of(inner), color=color, lw=2.4, label="without the privacy noise")
+        ax.plot(of(estimates), y, "o", color=color, ms=5.5)
+        if odds:
+            ax.set_xscale("log")
         ax.set_yticks(y, [row.name for row in rows])
         ax.set_ylim(len(rows) - 0.4, -0.6)
-        ax.set_xlabel("odds ratio")
+        ax.set_xlabel("odds ratio" if odds else "coefficient")
         ax.grid(axis="x", alpha=0.35, lw=0.7)
         ax.set_axisbelow(True)
         if not self.table.no_intervals:

@@ -139,10 +139,10 @@ class Blocks:
         """Columns that are numbers with knots."""
         return tuple(j for j, domain in enumerate(self.domains) if self.knots(domain))
 
-    @cached_property
-    def histograms(self) -> tuple[Interval, ...]:
-        """The numbers, cut into the bins between which their maps are linear."""
-        return tuple(_binned(self.domains[j], BINS) for j in self.numbers)
+    def cells(self, column: int) -> Domain:
+        """Return what a histogram of a column counts: bins of a number with knots, or levels."""
+        domain = self.domains[column]
+        return _binned(domain, BINS) if self.knots(domain) else self.levels(domain)
 
     @cached_property
     def basis(self) -> FloatArray:

@@ -26,8 +26,8 @@ projection of b, which changes by the same factor. ∎
 
 **Exactly.** As there. A point of a cell of the noise's lattice of 1/L is at most :math:`\delta =
 (\max_j K_j - \tfrac12)/L` from its lattice point in the norm, so :math:`s = (m +
-2\delta)/\varepsilon` takes the place of :math:`m/\varepsilon`; :math:`\eta` is :func:`_rounding` and
-the place in the cell.
+2\delta)/\varepsilon` takes the place of :math:`m/\varepsilon`; :math:`\eta` is
+:func:`_rounding` and the place in the cell.
 """
 
 from __future__ import annotations

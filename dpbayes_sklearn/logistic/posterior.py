@@ -18,24 +18,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import solve_triangular
 from scipy.special import expit, log_expit, ndtri
 
 from dpbayes_sklearn._presenting import ToArviz
 from dpbayes_sklearn._typing import AnyArray, FloatArray
-from dpbayes_sklearn.convex.coefficients import CoefficientTable
+from dpbayes_sklearn.convex.coefficients import (
+    CoefficientTable,
+    RegressionSummary,
+    scaled_covariance,
+    shown,
+    two_sided,
+)
 from dpbayes_sklearn.convex.intervals import Effects, NoisyEquation
 from dpbayes_sklearn.data.records import Table, quiet_numpy
 from dpbayes_sklearn.logistic.blocks import BINS, WEIGHT_STEPS, Blocks
+from dpbayes_sklearn.logistic.curvature import PRIOR_SD, on_the_way, root, supposed_curvature
 from dpbayes_sklearn.schema import Interval, Schema
 from dpbayes_sklearn.schema.domains import YEAR
 
-_PRIOR_SD = 10.0  # Prior standard deviation of a contrast: so wide that it seldom decides.
+_TURNED = 1e-6  # Axes are turned and sheared, which changes no volume but for rounding.
+_ROUNDS = 2  # The sampling error is that at the estimate, which depends on it a little.
 
 
 @dataclass(frozen=True)
@@ -53,9 +62,16 @@ class LogisticPosterior(ToArviz):
     scale : float
         What predictions multiply the mode by: it undoes the ridge, on average.
     curvature : array of shape (p, p), or (0, 0)
-        The second derivatives of the loss at the mode, after noise; empty if not released.
+        The second derivatives of the loss at ``point``, as a release tells them; empty if none did.
     curvature_noise : array of the same shape
-        Variance of the noise in every entry.
+        Variance of what is not known about every entry.
+    axes : array of the same shape
+        The coordinates of the curvature, and of what follows, as combinations of contrasts.
+    moments, point : arrays of shape (2, p) and (p,), or (2, 0) and (0,)
+        Variances and leans of the coordinates that released shares suggest, and where the
+        curvature is.
+    records : float
+        Number of records that the variances are of; 0 if the curvature is that everywhere.
     draws : array of shape (n_draws, p)
         Released draws, of which ``parameters`` are the mean; none if the mode was released.
     """
@@ -69,6 +85,10 @@ class LogisticPosterior(ToArviz):
     scale: float
     curvature: FloatArray
     curvature_noise: FloatArray
+    axes: FloatArray
+    moments: FloatArray
+    point: FloatArray
+    records: float
     draws: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def mean(self) -> FloatArray:
@@ -87,21 +107,24 @@ class LogisticPosterior(ToArviz):
             spread = np.sqrt(self.noise) / self.ridge
             return np.asarray(self.mean() + spread * rng.normal(size=(n, len(spread))))
         found = self._equation
-        mean = self.parameters + found.estimate
-        return rng.multivariate_normal(mean, found.covariance, size=n, method="cholesky")
+        drawn = rng.multivariate_normal(found.estimate, found.covariance, size=n, method="cholesky")
+        return np.asarray(self.parameters + drawn @ self.axes)
 
     def fits(self, blocks: Blocks) -> bool:
         """Tell whether all arrays have the shapes and signs that a model needs."""
         p = blocks.parameters
         vectors = (self.parameters, self.ridge, self.noise)
         fits = all(each.shape == (p,) for each in vectors)
-        squares = self.curvature.shape, self.curvature_noise.shape
+        squares = self.curvature.shape, self.curvature_noise.shape, self.axes.shape
+        lines = self.moments.shape, self.point.shape
         fits = fits and (self.draws.shape == (0, 0) or self.draws.shape[1:] == (p,))
-        fits = fits and squares in {((p, p),) * 2, ((0, 0),) * 2}
+        known = squares, lines
+        fits = fits and known in [(((k, k),) * 3, ((2, k), (k,))) for k in (p, 0)]
+        fits = fits and abs(np.linalg.slogdet(self.axes)[1]) < _TURNED
         fits = fits and self.nodes.shape == (len(blocks.numbers), BINS + 1)
         ends = self.nodes[:, [0, -1]] == [0.0, 1.0] if fits else np.array(False)
         positive = bool((self.ridge > 0).all() and (self.noise >= 0).all())
-        variances = bool((self.curvature_noise >= 0).all())
+        variances = bool((self.curvature_noise >= 0).all() and (self.moments[:1] >= 0).all())
         matrices = (self.curvature, self.curvature_noise)
         symmetric = fits and all(np.array_equal(each, each.T) for each in matrices)
         ordered = bool(ends.all() and (np.diff(self.nodes) >= 0).all())
@@ -121,22 +144,48 @@ class LogisticPosterior(ToArviz):
         reach : float
             Standard deviations from the estimate to the ends of an interval.
         """
-        found = self._equation.effects(combinations, reach)
-        return found._replace(estimates=found.estimates + combinations @ self.parameters)
+        found = self._equation.effects(combinations @ self.axes.T, reach)
+        own = combinations @ self.parameters
+        return found._replace(
+            estimates=found.estimates + own, low=found.low + own, high=found.high + own
+        )
+
+    def covariance(self, combinations: FloatArray) -> FloatArray:
+        """Return the covariance of combinations of the parameters, near the estimate."""
+        turned = combinations @ self.axes.T
+        return np.asarray(turned @ self._equation.covariance @ turned.T)
 
     @property
     def _equation(self) -> NoisyEquation:
-        """The equation of the way from the mode to the true parameters."""
-        values, vectors = np.linalg.eigh(self.curvature)
-        return NoisyEquation(
+        """The equation of the way from the mode to the true parameters, in coordinates."""
+        w = np.asarray(np.linalg.solve(self.axes.T, self.parameters), np.float64)
+        law = self.moments, self.records
+        about = root(supposed_curvature(*law, self.point)) if self.records else self.axes
+
+        def bend(of: FloatArray) -> FloatArray:
+            """Return how the curvature that is supposed here differs from that at the point."""
+            return np.asarray(solve_triangular(about, root(of).T, trans=1, lower=True).T)
+
+        equation = NoisyEquation(
             matrix=self.curvature,
             matrix_noise=self.curvature_noise,
-            right=self.ridge * self.parameters,
-            noise=np.diag(self.noise),
-            sampling=(vectors * np.maximum(values, 0.0)) @ vectors.T,
-            prior_mean=-self.parameters,
-            prior_sd=np.full(len(self.parameters), _PRIOR_SD),
+            right=self.axes @ (self.ridge * self.parameters),
+            noise=(self.axes * self.noise) @ self.axes.T,
+            sampling=_positive(self.curvature),
+            prior_mean=-w,
+            prior_sd=np.full(len(w), PRIOR_SD),
+            bend=(lambda delta: bend(on_the_way(*law, w, delta))) if self.records else None,
         )
+        for _ in range(_ROUNDS if self.records else 0):
+            there = bend(supposed_curvature(*law, w + equation.estimate))
+            sampling = there @ _positive(self.curvature) @ there.T
+            equation = replace(equation, sampling=sampling)
+        return equation
+
+
+def _positive(matrix: FloatArray) -> FloatArray:
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def values_by_code(
@@ -167,7 +216,8 @@ def spread_by_code(
     weights[rows, start + block.left[codes]] = 1 - block.part[codes] / WEIGHT_STEPS
     weights[rows, start + block.left[codes] + 1] += block.part[codes] / WEIGHT_STEPS
     reach = float(ndtri((1 + level) / 2))
-    return posterior.effects(weights[:, :-1] @ blocks.basis, reach).deviations
+    found = posterior.effects(weights[:, :-1] @ blocks.basis, reach)
+    return np.where(found.identified, found.deviations, math.inf)
 
 
 def answer_by_row(
@@ -208,9 +258,11 @@ _REFERENCE = 1  # Effects are compared with this knot: a third of the ranks lie 
 class OddsRatio(NamedTuple):
     """One row: a difference of log odds, and the odds ratio that it is.
 
-    ``sampling_sd`` and ``privacy_sd`` are the parts of ``sd`` that come from the records being a
-    sample, and from the noise; their squares add up. Without intervals all but the estimate and its
-    odds ratio are NaN.
+    ``sd`` is the width of the interval over that of a standard normal variable; ``sampling_sd`` and
+    ``privacy_sd`` are the parts of it that come from the records being a sample, and from the
+    noise; their squares add up. ``z`` is the statistic of the test against 0 that the end of the
+    interval belongs to. Without intervals all but the estimate and its odds ratio are NaN. An
+    effect that is not identified, because of the noise, has no estimate, and an infinite interval.
     """
 
     name: str
@@ -223,26 +275,52 @@ class OddsRatio(NamedTuple):
     odds_ratio_high: float
     sampling_sd: float
     privacy_sd: float
+    z: float
+
+    @property
+    def identified(self) -> bool:
+        """Whether the interval has ends."""
+        return math.isfinite(self.high - self.low)
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value of the test against 0."""
+        return two_sided(self.z)
 
 
 @dataclass(frozen=True, repr=False)
 class OddsTable(CoefficientTable):
-    """Effects on the log odds of the second class, with odds ratios, computed from the release."""
+    """Effects on the log odds of the second class, with odds ratios, computed from the release.
+
+    Attributes
+    ----------
+    rows : tuple of OddsRatio
+    level : float
+        Nominal coverage of the intervals.
+    no_intervals : str
+        Why there are estimates only; empty if there are intervals.
+    ranges : str
+        Between which values effects are linear, where that is not between the bounds.
+    """
 
     title: ClassVar[str] = "Odds ratios"
+    model: ClassVar[str] = "Logistic regression"
     rows: tuple[OddsRatio, ...]  # type: ignore[assignment]
+    ranges: str = ""
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row for each effect."""
         import pandas as pd
 
-        return pd.DataFrame(self.rows, columns=list(OddsRatio._fields)).set_index("name")
+        rows, names = [row[:-1] for row in self.rows], OddsRatio._fields[:-1]
+        return pd.DataFrame(rows, columns=list(names)).set_index("name")
 
     @property
     def cells(self) -> list[tuple[str, ...]]:
         """Rows as text, for printing."""
-        shown = (1, 5) if self.no_intervals else (1, 2, 5, 6, 7, 8, 9)
-        return [(row.name, *(f"{row[i]:.4g}" for i in shown)) for row in self.rows]
+        places = [0, 4] if self.no_intervals else [0, 1, 4, 5, 6, 7, 8]
+        numbers = ((row.name, row[1:]) for row in self.rows)
+        return [(name, *(shown(own[i]) for i in places)) for name, own in numbers]
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -251,6 +329,11 @@ class OddsTable(CoefficientTable):
             return ("effect", "log odds", "odds ratio")
         ends = f"{100 * self.level:g} % from"
         return ("effect", "log odds", "sd", "odds ratio", ends, "to", "sampling", "privacy")
+
+    @property
+    def remark(self) -> str:
+        """Why intervals, or some of them, are missing, and where effects are linear."""
+        return " ".join(each for each in (super().remark, self.ranges) if each)
 
 
 def odds_table(
@@ -264,18 +347,21 @@ def odds_table(
     first.
     """
     names, combinations = effects(schema, blocks, posterior.nodes)
-    in_parameters = combinations @ blocks.basis
+    in_parameters, reach = combinations @ blocks.basis, float(ndtri(0.5 + level / 2))
+    ranges = _ranges(schema, blocks, posterior.nodes)
     if not posterior.has_intervals:
         values = in_parameters @ posterior.mean()
-        nothing = np.full(len(values), math.nan)
-        parts = (values, nothing, nothing, nothing)
-    else:
-        parts = posterior.effects(in_parameters, float(ndtri(0.5 + level / 2)))
-    rows = tuple(
-        _row(name, level, *map(float, numbers))
-        for name, *numbers in zip(names, *parts, strict=True)
+        rows = (_row(name, float(value)) for name, value in zip(names, values, strict=True))
+        return OddsTable(tuple(rows), level, _NO_INTERVALS, ranges)
+    found = posterior.effects(in_parameters, reach)
+    estimates = np.where(found.identified, found.estimates, math.nan)
+    others = [np.where(found.identified, each, math.inf) for each in found[1:-1]]
+    others[3] = np.where(found.identified, found.low, -math.inf)
+    rows = (
+        _row(name, *map(float, numbers), reach=reach)
+        for name, *numbers in zip(names, estimates, *others, strict=True)
     )
-    return OddsTable(rows, level, "" if posterior.has_intervals else _NO_INTERVALS)
+    return OddsTable(tuple(rows), level, "", ranges)
 
 
 _NO_INTERVALS = (
@@ -285,14 +371,50 @@ _NO_INTERVALS = (
 
 
 def _row(
-    name: str, level: float, estimate: float, sd: float, sampling: float, privacy: float
+    name: str,
+    estimate: float,
+    sd: float = math.nan,
+    sampling: float = math.nan,
+    privacy: float = math.nan,
+    low: float = math.nan,
+    high: float = math.nan,
+    *,
+    reach: float = math.nan,
 ) -> OddsRatio:
-    reach = float(ndtri(0.5 + level / 2)) * sd
-    low, high = estimate - reach, estimate + reach
-    ratio, least, most = (
-        math.exp(min(max(each, -_MOST_LOG_ODDS), _MOST_LOG_ODDS)) for each in (estimate, low, high)
-    )
-    return OddsRatio(name, estimate, sd, low, high, ratio, least, most, sampling, privacy)
+    """Return a row; without intervals there is an estimate only."""
+    near = estimate - low if estimate > 0 else high - estimate
+    z = reach * estimate / near if near != 0 else math.copysign(math.inf, estimate)
+    ratio, least, most = map(_odds, (estimate, low, high))
+    return OddsRatio(name, estimate, sd, low, high, ratio, least, most, sampling, privacy, z)
+
+
+def _odds(value: float) -> float:
+    if not math.isfinite(value):
+        return math.inf if value > 0 else 0.0 if value < 0 else value
+    return math.exp(min(max(value, -_MOST_LOG_ODDS), _MOST_LOG_ODDS))
+
+
+def _ranges(schema: Schema, blocks: Blocks, nodes: FloatArray) -> str:
+    """Return between which values effects are linear, if these are not the bounds."""
+    names, maps, found = [*schema.columns], iter(nodes), []
+    for j in blocks.numbers:
+        domain, own = blocks.domains[j], next(maps)
+        assert isinstance(domain, Interval)
+        low, high = knot_values(domain, own, blocks.knots(domain))[[0, -1]]
+        if blocks.effects == "linear" and (low, high) != (domain.low, domain.high):
+            found.append(f"{names[j]} from {_shown(domain, low)} to {_shown(domain, high)}")
+    return f"Effects are linear within, and constant beyond: {', '.join(found)}." if found else ""
+
+
+def logistic_summary(
+    schema: Schema, blocks: Blocks, posterior: LogisticPosterior, table: OddsTable, guarantee: str
+) -> RegressionSummary:
+    """Return the table with tests against 0 and the covariance of its log odds."""
+    combinations = effects(schema, blocks, posterior.nodes)[1] @ blocks.basis
+    covariance = np.full((len(combinations),) * 2, math.nan)
+    if posterior.has_intervals:
+        covariance = scaled_covariance(posterior.covariance(combinations), table)
+    return RegressionSummary(table, covariance, math.nan, math.nan, None, guarantee)
 
 
 def knot_values(domain: Interval, nodes: FloatArray, knots: int) -> FloatArray:

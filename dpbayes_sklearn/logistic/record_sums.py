@@ -139,12 +139,14 @@ class _Reader(NamedTuple):
         for rows, codes in self.blocks.chunks(shard.table):
             yield codes, self.classes.encode(shard.target[rows])
 
-    def histograms(self, shard: Shard) -> IntArray:
-        """Count the values of every number in its bins, missing ones last."""
-        domains = [self.blocks.domains[j] for j in self.blocks.numbers]
-        counts = [np.zeros(BINS + d.marks_missing, np.int64) for d in domains]
+    def histograms(self, shard: Shard, columns: tuple[int, ...]) -> IntArray:
+        """Count bins of numbers, missing values last, and levels of other columns."""
+        counts = [np.zeros(self.blocks.cells(j).n_values, np.int64) for j in columns]
         for codes, _ in self.chunks(shard):
-            for column, count in zip(self.blocks.numbers, counts, strict=True):
+            for column, count in zip(columns, counts, strict=True):
+                if column not in self.blocks.numbers:
+                    count += np.bincount(codes[:, column], minlength=len(count))
+                    continue
                 by_place = np.bincount(codes[:, column], minlength=PLACES + 2)
                 by_place[PLACES - 1] += by_place[PLACES]  # the upper bound is of the last bin
                 count += np.append(
@@ -160,9 +162,9 @@ class CodedRecords:
     reader: _Reader
     records: Records
 
-    def histograms(self) -> IntArray:
-        """Count the values of all numbers in their bins, one column after the other."""
-        counts: IntArray = self.records.total(self.reader.histograms)
+    def histograms(self, columns: tuple[int, ...]) -> IntArray:
+        """Count the values of some columns, one after the other."""
+        counts: IntArray = self.records.total(partial(self.reader.histograms, columns=columns))
         return counts
 
     def mapped(self, nodes: FloatArray) -> MappedRecords:

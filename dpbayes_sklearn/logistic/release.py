@@ -57,7 +57,15 @@ import numpy as np
 from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.convex.draws import REAL_ARITHMETIC, loss_of_a_draw, score_range
-from dpbayes_sklearn.logistic.blocks import BINS, PLACES, WEIGHT_STEPS, Blocks, ColumnWeights
+from dpbayes_sklearn.logistic.blocks import BINS, Blocks
+from dpbayes_sklearn.logistic.curvature import (
+    Curvature,
+    CurvaturePlan,
+    coordinates,
+    half_way,
+    told,
+    widest_norm,
+)
 from dpbayes_sklearn.logistic.mode import (
     LogisticModePlan,
     exact_mode,
@@ -74,7 +82,7 @@ from dpbayes_sklearn.logistic.record_sums import (
     on_lattice,
 )
 from dpbayes_sklearn.mechanisms import Mechanism, Sampler
-from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
+from dpbayes_sklearn.noise import ClassRows, Noise
 from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
 from dpbayes_sklearn.release import Expense, Facts, Plan
 
@@ -152,65 +160,77 @@ _MOST_PARAMETERS, _MOST_WITH_INTERVALS = 2000, 200
 _HISTOGRAM_TRUST = 0.7  # A released histogram has at most this weight beside the uniform law.
 _COUNT_DOUBT = 0.5  # This many standard deviations are taken off a released count.
 _WINDOW_TAIL = 0.005  # At most this share of the values lies beyond each end of a window.
-# Weight of the intercept among the coordinates, with matrix noise.
-_INTERCEPT_WEIGHT = Fraction(1, 4)
-_NORM_REACH = 2.0  # The limit of records' squared norm is this many deviations above its mean.
-_LEAST_NORM = 1 / 64  # The limit is at least this part of the largest possible norm.
 _SURE_TAIL = 1.5  # A tail within a window exceeds this many standard deviations of noise.
-_FINEST_GRID = 2**15  # Coordinates in products have at most this many steps from 0 to 1.
-_UPWARD = 1 + Fraction(1, 2**30)  # This factor covers the rounding of floats.
 _DRAWS_SHARE = Fraction(1, 2)  # Draws have this part of a mode's budget.
 _PREDICTION_SCALE = 2.0  # Predictions multiply the mode by 1 + this / sqrt(n epsilon / p).
 
 
 class Look(NamedTuple):
-    """What the histograms tell about every number: its map, and the shares of its bins."""
+    """What the histograms tell: a map of every number, and the shares of bins or levels."""
 
     nodes: FloatArray
-    shares: FloatArray
+    shares: tuple[FloatArray, ...]
+    errors: tuple[float, ...]
 
 
 class LookPlan(NamedTuple):
     """The noise of the histograms."""
 
     blocks: Blocks
+    columns: tuple[int, ...]
     law: ClassRows
 
     @classmethod
-    def of(cls, blocks: Blocks, epsilon: Fraction, unit: PrivacyUnit) -> LookPlan:
+    def of(
+        cls, blocks: Blocks, columns: tuple[int, ...], epsilon: Fraction, unit: PrivacyUnit
+    ) -> LookPlan:
         """Return the plan for a share of epsilon."""
-        sizes = tuple(domain.n_values for domain in blocks.histograms)
-        return cls(blocks, ClassRows.of(sizes, 1, unit.n_changed, epsilon))
+        sizes = tuple(blocks.cells(j).n_values for j in columns)
+        return cls(blocks, columns, ClassRows.of(sizes, 1, unit.n_changed, epsilon))
 
     def release(self, records: CodedRecords, n: int, noise: Noise) -> Look:
         """Return maps and shares of all numbers; n is public, the exact number may not be."""
-        exact = np.split(records.histograms(), np.cumsum(self.law.values)[:-1])
+        exact = np.split(records.histograms(self.columns), np.cumsum(self.law.values)[:-1])
         *noisy, _ = noise.add([*exact, np.array([records.records.n])], self.law)
-        return seen(
-            self.blocks, noisy, n, [math.sqrt(self.law.variance(j)) for j in range(len(noisy))]
-        )
+        deviations = [math.sqrt(self.law.variance(j)) for j in range(len(noisy))]
+        return seen(self.blocks, self.columns, noisy, n, deviations)
 
 
-def seen(blocks: Blocks, counts: Sequence[AnyArray], n: int, deviations: Sequence[float]) -> Look:
+def seen(
+    blocks: Blocks,
+    columns: tuple[int, ...],
+    counts: Sequence[AnyArray],
+    n: int,
+    deviations: Sequence[float],
+) -> Look:
     """Return maps and shares by counts whose noise has these standard deviations."""
-    if not counts:
-        return Look(np.zeros((0, BINS + 1)), np.zeros((0, BINS)))
     map_of = _rank if blocks.effects == "smooth" else _window
     each = [*zip(counts, deviations, strict=True)]
-    maps = [map_of(count, n, deviation) for count, deviation in each]
-    return Look(np.array(maps), np.array([_shares_of_bins(*pair) for pair in each]))
+    numbers = [pair for j, pair in zip(columns, each, strict=True) if j in blocks.numbers]
+    maps = [map_of(count, n, deviation) for count, deviation in numbers]
+    shares = tuple(
+        _shares(*pair) if j in blocks.numbers else _level_shares(*pair)
+        for j, pair in zip(columns, each, strict=True)
+    )
+    errors = tuple(deviation / max(n, 1) for deviation in deviations)
+    return Look(np.array(maps).reshape(-1, BINS + 1), shares, errors)
 
 
-def _shares_of_bins(counts: FloatArray, deviation: float) -> FloatArray:
-    """Return the shares of the bins, missing values left out; even ones if nothing is left."""
-    kept = np.maximum(counts[:BINS] - _COUNT_DOUBT * deviation, 0.0)
-    return np.asarray(kept / kept.sum()) if kept.sum() > 0 else np.full(BINS, 1 / BINS)
+def _shares(counts: FloatArray, deviation: float) -> FloatArray:
+    """Return the shares of bins; even ones if nothing is left."""
+    kept = np.maximum(counts - _COUNT_DOUBT * deviation, 0.0)
+    return np.asarray(kept / kept.sum()) if kept.sum() > 0 else np.full(len(kept), 1 / len(kept))
+
+
+def _level_shares(counts: FloatArray, deviation: float) -> FloatArray:
+    kept = np.maximum(counts, max(_COUNT_DOUBT * deviation, 1.0))
+    return np.asarray(kept / kept.sum())
 
 
 def _rank(counts: FloatArray, n: int, deviation: float) -> FloatArray:
     """Return the cumulative distribution at the ends of the bins, mixed with the uniform one."""
     trust = _HISTOGRAM_TRUST * n / (n + BINS * deviation)
-    mass = trust * _shares_of_bins(counts, deviation) + (1 - trust) / BINS
+    mass = trust * _shares(counts[:BINS], deviation) + (1 - trust) / BINS
     return np.concatenate([[0.0], np.minimum(np.cumsum(mass[:-1]), 1.0), [1.0]])
 
 
@@ -227,73 +247,6 @@ def _end(counts: FloatArray, n: int, deviation: float) -> int:
     noise = deviation * np.sqrt(np.arange(1, BINS + 1))
     found = int(np.argmax(np.cumsum(counts) > _WINDOW_TAIL * n + _SURE_TAIL * noise))
     return max(0, found - 1)
-
-
-class CurvaturePlan(NamedTuple):
-    """The noise of the second derivatives, in units of 1/grid²."""
-
-    blocks: Blocks
-    grid: int
-    law: MatrixNoise
-    limit: float
-
-    @classmethod
-    def of(
-        cls, blocks: Blocks, n: int, epsilon: Fraction, unit: PrivacyUnit, limit: float
-    ) -> CurvaturePlan:
-        """Return the plan for a share of epsilon, and a limit on the norms of records."""
-        bound = unit.n_changed * Fraction(limit) / 4 * _UPWARD / epsilon
-        grid = _FINEST_GRID
-        while grid and (n * grid**2 >= 2**61 or bound * grid**2 * blocks.parameters >= 2**50):
-            grid //= 2
-        if not grid:
-            raise ValueError("epsilon is too small for exact noise; use a larger one.")
-        weights = tuple(Fraction(1) if j >= 0 else _INTERCEPT_WEIGHT for j in blocks.block_of)
-        return cls(blocks, grid, MatrixNoise(bound * grid**2, weights), limit)
-
-    def release(
-        self, records: MappedRecords, parameters: FloatArray, noise: Noise
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the second derivatives at released parameters, and the noise's variances."""
-        basis = self.blocks.basis
-        weights = np.array([float(weight) for weight in self.law.weights])
-        exact = records.products(basis @ parameters, basis, weights, self.limit, self.grid)
-        (noisy,) = noise.add([exact], self.law)
-        return _symmetric(noisy / self.grid**2), _symmetric(self.law.variances / self.grid**4)
-
-
-def _symmetric(upper: FloatArray) -> FloatArray:
-    p = (math.isqrt(8 * len(upper) + 1) - 1) // 2
-    matrix = np.zeros((p, p))
-    matrix[np.triu_indices(p)] = upper
-    return np.asarray(matrix + np.triu(matrix, 1).T)
-
-
-def largest_norm(blocks: Blocks) -> float:
-    """Return the largest squared norm of a record, the constant weighted."""
-    contrasts = sum(1 - 1 / size for size in blocks.sizes)
-    return float(_INTERCEPT_WEIGHT) ** 2 * blocks.intercept + contrasts
-
-
-def norm_limit(blocks: Blocks, tables: tuple[ColumnWeights, ...], shares: FloatArray) -> float:
-    """Return a limit on the squared norm of a record that few records exceed, if any.
-
-    ``shares`` are the released shares of the bins of every number.
-    """
-    squares, spread, each = float(_INTERCEPT_WEIGHT) ** 2 * blocks.intercept, 0.0, iter(shares)
-    for domain, size, block in zip(blocks.domains, blocks.sizes, tables, strict=True):
-        if not blocks.knots(domain):
-            squares += 1 - 1 / size
-            continue
-        part = block.part[: PLACES + 1] / WEIGHT_STEPS
-        by_place = part**2 + (1 - part) ** 2 - 1 / size
-        centres = by_place[PLACES // (2 * BINS) :: PLACES // BINS]
-        law = next(each)
-        mean = float(law @ centres)
-        squares += mean
-        spread += float(law @ (centres - mean) ** 2)
-    largest = largest_norm(blocks)
-    return min(largest, max(squares + _NORM_REACH * math.sqrt(spread), _LEAST_NORM * largest))
 
 
 @dataclass(frozen=True)
@@ -341,21 +294,23 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
         blocks, records, n = self.prior.blocks, statistics.read(), self.facts.n
         if self.mode is None:
             return _exact(self.prior, records)
-        nothing = seen(blocks, [], n, [])
+        nothing = seen(blocks, (), [], n, [])
         look = nothing if self.look is None else self.look.release(records, n, noise)
         mapped = records.mapped(look.nodes)
         mode = perturbed_mode(mapped, self.mode, noise)
         if self.draws is not None:
             return drawn(look, self.draws, self.draws.release(mapped, mode, noise))
-        matrix = variances = np.zeros((0, 0))
-        if self.curvature:
-            limit = norm_limit(blocks, mapped.tables, look.shares)
-            share, most = self.curvature, self.facts.n_bound
-            of_limit = CurvaturePlan.of(blocks, most, share, self.cost.unit, limit)
-            matrix, variances = of_limit.release(mapped, mode, noise)
         scale = 1 + _PREDICTION_SCALE / math.sqrt(self.rho)
-        error = self.mode.noise
-        return LogisticPosterior(mode, look.nodes, self.mode.ridge, error, scale, matrix, variances)
+        ridge, error = self.mode.ridge, self.mode.noise
+        found = Curvature.none()
+        if self.curvature:
+            known = coordinates(blocks, mapped.tables, look.shares, look.errors)
+            point = half_way(known, n, mode, ridge)
+            share, most = self.curvature, self.facts.n_bound
+            of_limit = CurvaturePlan.of(blocks, most, share, self.cost.unit, known.limit)
+            answer = of_limit.release(mapped, known.axes.T @ point, known.centred, noise)
+            found = told(known, n, point, *answer)
+        return LogisticPosterior(mode, look.nodes, ridge, error, scale, *found)
 
     @property
     def steps(self) -> tuple[Expense, ...]:
@@ -371,7 +326,7 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
             "perturbed mode": rest - draws,
             "draws of the posterior": draws,
             "curvature for intervals": self.curvature,
-            "rough ranks of the numbers": look,
+            "histograms of columns": look,
         }
         return tuple(
             Expense(what, Budget(e, self.cost.delta * (what == spends), unit))
@@ -382,25 +337,32 @@ class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
 
 def drawn(look: Look, plan: LogisticDrawPlan, draws: FloatArray) -> LogisticPosterior:
     """Return the posterior of draws; predictions are made with their mean."""
-    p, nothing = draws.shape[1], np.zeros((0, 0))
+    p = draws.shape[1]
     ridge, error = np.full(p, plan.prior), np.zeros(p)
     mean = draws.mean(axis=0)
-    return LogisticPosterior(mean, look.nodes, ridge, error, 1.0, nothing, nothing, draws)
+    return LogisticPosterior(mean, look.nodes, ridge, error, 1.0, *Curvature.none(), draws=draws)
 
 
 def _exact(prior: LogisticPrior, records: CodedRecords) -> LogisticPosterior:
     """Return the posterior without noise."""
     blocks, n = prior.blocks, records.records.n
-    ends = np.cumsum([domain.n_values for domain in blocks.histograms])[:-1]
-    counts = np.split(records.histograms(), ends) if blocks.numbers else []
-    look = seen(blocks, counts, max(n, 1), [0.0] * len(blocks.numbers))
+    columns = blocks.numbers
+    counts = (
+        np.split(
+            records.histograms(columns), np.cumsum([blocks.cells(j).n_values for j in columns])[:-1]
+        )
+        if columns
+        else []
+    )
+    look = seen(blocks, columns, counts, max(n, 1), [0.0] * len(columns))
     mapped, basis = records.mapped(look.nodes), blocks.basis
     ridge = np.full(blocks.parameters, 1.0 if prior.precision is None else prior.precision)
     mode = exact_mode(mapped, blocks, ridge)
     matrix = basis.T @ mapped.curvature(on_lattice(basis @ mode)) @ basis
     matrix = (matrix + matrix.T) / 2  # but for rounding it is symmetric
     nothing = np.zeros((len(mode), len(mode)))
-    return LogisticPosterior(mode, look.nodes, ridge, nothing[0], 1.0, matrix, nothing)
+    found = Curvature(matrix, nothing, np.eye(len(mode)), np.zeros((2, len(mode))), mode, 0.0)
+    return LogisticPosterior(mode, look.nodes, ridge, nothing[0], 1.0, *found)
 
 
 def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budget) -> LogisticPlan:
@@ -426,14 +388,15 @@ def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budge
     epsilon = Fraction(budget.epsilon)
     rho = records_per_parameter(blocks, n, float(epsilon), unit)
     curvature = Fraction(0) if draws else _curvature_share(prior, rho) * epsilon
-    look = LookPlan.of(blocks, epsilon * _LOOK_SHARE, unit) if blocks.numbers else None
+    columns = tuple(range(len(blocks.sizes))) if curvature else blocks.numbers
+    look = LookPlan.of(blocks, columns, epsilon * _LOOK_SHARE, unit) if columns else None
     rest = epsilon - curvature - (epsilon * _LOOK_SHARE if look else 0)
     most = facts.n_bound  # of a secret number of records: sums and searches must end for all
     if isinstance(mechanism, Sampler):
         return _with_draws(replace(whole, rho=rho, look=look), rest, budget.delta, mechanism)
     mode = plan_mode(blocks, most, rest, unit, rho, prior.precision, budget.delta)
     if curvature:
-        CurvaturePlan.of(blocks, most, curvature, unit, largest_norm(blocks))
+        CurvaturePlan.of(blocks, most, curvature, unit, widest_norm(blocks))
     if mode.needs_delta:
         whole = replace(whole, cost=budget._replace(rho=None))
     return replace(whole, rho=rho, look=look, mode=mode, curvature=curvature)

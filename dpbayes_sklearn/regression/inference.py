@@ -77,7 +77,7 @@ def _noise_aware(prior: GaussianPrior, released: ReleasedMoments) -> GaussianPos
         equation = NoisyEquation(
             a, noise_a, b, np.diag(noise_b), residual * spread * n, np.zeros(len(first)), weak
         )
-        weighted, precision = equation.weighted(np.outer(way, way), usual + declared)
+        weighted, precision = equation.weighted(way, np.outer(way, way), usual + declared)
         way = (way + np.linalg.solve(precision, weighted.T @ b)) / 2
         if prior.noise_variance is None:
             left = total - (2 * way @ b - way @ a @ way) / n

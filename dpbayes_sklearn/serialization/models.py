@@ -306,7 +306,7 @@ _UNTEMPERED: dict[type, Codec[Any]] = {
     DrawsPosterior: _of_fields(DrawsPosterior, _wrong_draws, draws=many(FLOATS)),
     GaussianPosterior: _of_fields(GaussianPosterior, _wrong_gaussian, noise_variance=_POSITIVE),
     CoefficientDraws: _of_fields(CoefficientDraws, _wrong_gaussian, noise_variance=_POSITIVE),
-    LogisticPosterior: _of_fields(LogisticPosterior, scale=real(0.0)),
+    LogisticPosterior: _of_fields(LogisticPosterior, scale=real(0.0), records=real(0.0)),
     Dirichlet: record(Dirichlet, _CONCENTRATION),
     NoisyDirichlet: record(NoisyDirichlet, {**_CONCENTRATION, "precisions": FLOATS}),
     Beta: record(lambda concentration: Beta(*concentration), _CONCENTRATION),

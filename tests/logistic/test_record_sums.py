@@ -62,7 +62,7 @@ def test_sums_do_not_depend_on_order_chunks_or_where_codes_are(kept, monkeypatch
     beta = on_lattice(np.random.default_rng(1).normal(size=BLOCKS.width))
     first, queries = mapped(X, y)
     same, shuffled = mapped(X[order], y[order], cuts=(17, 4001))
-    assert np.array_equal(first.histograms(), same.histograms())
+    assert np.array_equal(first.histograms((0, 1, 2)), same.histograms((0, 1, 2)))
     assert np.array_equal(queries.gradient(beta)[0], shuffled.gradient(beta)[0])
     basis, weights = BLOCKS.basis, np.ones(BLOCKS.parameters)
     asked = beta, basis, weights, 1.0, 2**10
@@ -85,12 +85,13 @@ def test_no_record_rounds_another():
     assert np.allclose(norms, np.square(exact) @ asked[1] ** 2)
 
 
-def test_histograms_count_every_number_and_missing_values_last():
+def test_histograms_count_bins_with_missing_values_last_and_levels():
     X = np.array([[0.0, 0, 0.0], [1.0, 0, np.nan], [0.999, 1, 0.5], [np.nan, 2, 2.0]])
-    counts = np.split(mapped(X, np.zeros(4, int))[0].histograms(), [16])
+    counts = np.split(mapped(X, np.zeros(4, int))[0].histograms((0, 2, 1)), [16, 33])
     assert np.flatnonzero(counts[0]).tolist() == [0, 8, 15]  # a missing one is in the middle
     assert counts[0][15] == 2
     assert [counts[1][k] for k in (0, 8, 15, 16)] == [1, 1, 1, 1]
+    assert counts[2].tolist() == [2, 1, 1]
 
 
 def test_a_record_moves_gradients_by_one_in_the_norm_of_the_noise():
