@@ -179,7 +179,7 @@ def posterior_of(known: Known, prior: GaussianPrior) -> GaussianPosterior:
         middle,
         -known.mode,
         np.full(p, _FLAT),
-        (lost_sd * n) ** 2 * p / 2,
+        stretch=(lost_sd * n) ** 2 * p / 2,
     )
     level = np.eye(len(back))[0] * known.target.centre
     explained = _explained(known, known.mode + equation.estimate, curvature.matrix)

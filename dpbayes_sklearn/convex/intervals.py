@@ -100,8 +100,8 @@ class NoisyEquation:
     sampling: FloatArray
     prior_mean: FloatArray
     prior_sd: FloatArray
-    stretch: float = 0.0
     bend: Callable[[FloatArray], FloatArray] | None = None
+    stretch: float = 0.0
 
     def effects(self, combinations: FloatArray, reach: float) -> Effects:
         """Return what is known about combinations of the solution.
