@@ -32,7 +32,8 @@ _ = (here / "card.html").write_text(card)
 
 # %%
 # A year at school pays 1.30 in the simulation, a year of experience 0.15, the city 2.00. The
-# intervals contain the sampling error and the privacy noise.
+# intervals contain the sampling error and the privacy noise. A coefficient that a release does not
+# identify has an estimate without a bar.
 print(found)
 print(model.coefficients())
 rows = [row for row in model.coefficients().rows if row.name != "intercept"]

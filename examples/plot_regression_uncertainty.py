@@ -3,8 +3,8 @@ Prediction intervals that include the privacy noise
 ===================================================
 
 The standard deviation from ``predict(X, return_std=True)`` includes three things: the residual
-variance, the uncertainty of the coefficients, and the privacy noise. Intervals therefore keep their
-coverage with a smaller budget; they only become wider.
+variance, the uncertainty of the coefficients, and the privacy noise. With a smaller budget
+intervals become wider, and cover no less than they state.
 """
 
 # %%

@@ -47,11 +47,12 @@ left.set_title("classifier, ε = 0.5")
 plt.show()
 
 # %%
-# A regression. Its standard deviations include the residual variance and the noise of the release.
+# A regression. Its standard deviations include the residual variance and the noise of the release,
+# and are rather too large than too small.
 target = X[:, :3].sum(axis=1) + rng.normal(0, 2, n)
-regression = BayesianLinearRegression(0.5, bounds_X=(-5, 5), bounds_y=(-15, 15), random_state=0)
+regression = BayesianLinearRegression(1.0, bounds_X=(-5, 5), bounds_y=(-15, 15), random_state=0)
 regression.fit(X[train, :3], target[train])
 figure, right = plt.subplots(figsize=(5.4, 4.6))
 CoverageDisplay.from_estimator(regression, X[test, :3], target[test], label="default", ax=right)
-right.set_title("regression, ε = 0.5")
+right.set_title("regression, ε = 1")
 plt.show()
