@@ -29,6 +29,7 @@ from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.audit.recording import Recording, planted
 from dpbayes_sklearn.audit.releases import audit_release
+from dpbayes_sklearn.convex.draws import DrawsPlan
 from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
@@ -47,7 +48,6 @@ from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy import Budget, exact
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
-from dpbayes_sklearn.regression import ball_draws, step_noise
 from dpbayes_sklearn.release import Facts
 
 SIGMAS = 6.0  # A right law strays this many standard deviations once in 500 million.
@@ -269,18 +269,15 @@ def _draws_of_coefficients() -> Iterator[str]:
         ledger = BudgetAccountant(delta=1)
         options = {"coef_bound": bound, "fit_intercept": intercept, "privacy_unit": unit}
         model = line(0.5, delta=delta, mechanism=Sampler(30), accountant=ledger, **options)
-        with (
-            calls_of(step_noise, "add_noise") as noises,
-            calls_of(ball_draws, "released_mode") as modes,
-            calls_of(ball_draws, "draw_coefficients") as draws,
-        ):
+        with calls_of(DrawsPlan, "weight", "place") as calls:
             model.fit(NUMBERS, NUMBERS.mean(axis=1), groups=_own(unit))
-        others = [Fraction(call.args[3]) for call in (*noises, *modes)]
-        statistics, prior, _, place, plan, _ = draws[0].args
-        norm = math.sqrt(len(prior.design.features) + prior.design.intercept)
-        reach, limit = place.radius * norm, float(place.limit)
+        last = {call.name: call for call in calls}
+        plan, (rows, _, radius) = last["weight"].args[0], last["place"].result
+        others = [Fraction(step.cost.epsilon) for step in plan.steps[:-1]]
+        norm = math.sqrt(len(plan.prior.design.features) + plan.prior.design.intercept)
+        reach, limit = radius * norm, float(rows.limit)
         range_ = 2 * limit * reach if reach <= limit else (limit + reach) ** 2 / 2
-        width = statistics.unit.n_changed * plan.weight * range_
+        width = unit.n_changed * last["weight"].result * range_
         (entry,) = ledger
         where = f"{plan.n_draws} draws of coefficients, {people}, delta {float(delta):g}"
         yield from _overspent(where, entry, others, width, plan.n_draws)

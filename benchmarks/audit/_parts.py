@@ -26,7 +26,7 @@ import pandas as pd
 from sklearn.base import clone
 
 import dpbayes_sklearn as dp
-from benchmarks.audit._models import FEATURE, PERSON, RECORD, naive_bayes
+from benchmarks.audit._models import ADDED, FEATURE, PERSON, RECORD, naive_bayes
 from benchmarks.audit._models import UNITS as OTHER_UNITS
 from benchmarks.audit._step_lists import Taken, unlisted, watched
 from dpbayes_sklearn.audit._steps import PerturbedMinimum, Placed
@@ -298,8 +298,7 @@ NAN = float("nan")
 
 def worlds() -> list[Neighbourhood]:
     """Return all worlds in which nothing is forced."""
-    regressions = [*_regressions(), *_many_columns(), *_common(), *_correlated()]
-    regressions += [*_signs(), *_logistic()]
+    regressions = [*_regressions(), *_whole_recipe(), *_many_columns(), *_logistic()]
     return [*_counts(), *_deep(), *regressions, *_categories(), *_means(), *_preparation()]
 
 
@@ -358,6 +357,7 @@ CORNERS = (
     (0.0, 0.0, "a", "q", "w", 0.0),
     (0.0, NAN, "b", "r", "u", 0.0),
 )
+WITHOUT_TARGETS = (*CORNERS, *((*row[:-1], NAN) for row in CORNERS[:6:5]))
 
 
 def numbers(n: int) -> pd.DataFrame:
@@ -384,6 +384,7 @@ def _regressions() -> Iterator[Neighbourhood]:
             ("sampler", 0.0, {"coef_bound": 0.1}),
             ("map", 0.0, {}),
             ("map", 0.0, {"coef_bound": 3.0}),
+            ("auto", 0.0, {}),
         ),
         UNITS,
     ):
@@ -393,16 +394,7 @@ def _regressions() -> Iterator[Neighbourhood]:
             delta=delta, mechanism=mechanism, schema=SCHEMA, **options
         )
         name = f"regression, {mechanism}{options or ''}, {unit.label}"
-        yield Neighbourhood(name, model, others, CORNERS, unit, 0.75)
-    pair = dp.Schema({name: SCHEMA.columns[name] for name in "xl"}, SCHEMA.target)
-    rows = tuple((row[0], row[3], row[5]) for row in CORNERS)
-    for (mechanism, delta), unit in product(
-        (("laplace", 0.0), ("gaussian", 1e-6)), (RECORD, PERSON)
-    ):
-        model = dp.BayesianLinearRegression(mechanism=mechanism, delta=delta, schema=pair)
-        many = numbers(5200 * unit.max_records)[[*"xly"]]  # enough for weighted residuals
-        name = f"two stages, {mechanism}, {unit.label}"
-        yield Neighbourhood(name, model, many, rows, unit, 0.75)
+        yield Neighbourhood(name, model, others, WITHOUT_TARGETS, unit, 0.75)
     few = dp.Schema({name: SCHEMA.columns[name] for name in "lk"}, SCHEMA.target)
     columns, ends = [*"lky"], tuple(row[3:] for row in CORNERS)
     for (mechanism, delta), constant in product(
@@ -436,49 +428,26 @@ def _many_columns() -> Iterator[Neighbourhood]:
             yield Neighbourhood(name, wide, others, own, unit, 0.85)
 
 
-def _common() -> Iterator[Neighbourhood]:
-    """Yield regressions over numbers that have one common scale: too many for one of their own."""
-    rng, names = np.random.default_rng(5), "abcdefghijkl"
-    schema = dp.Schema(dict.fromkeys(names, dp.Interval(-1, 1)), dp.Interval(-1, 1))
-    own = tuple((x,) * len(names) + (y,) for x in (1.0, -1.0, 0.3, 0.0) for y in (1.0, -1.0))
-    for (mechanism, delta, n), unit in product(
-        (("laplace", 0.0, 1600), ("gaussian", 1e-6, 2500)), UNITS
+def _whole_recipe() -> Iterator[Neighbourhood]:
+    """Yield regressions of so many records that all steps are taken: "auto" chooses them.
+
+    The records of one unit lie as far out as they can, on both sides; some have no target.
+    """
+    ends = tuple((*row[:-1], t) for row in CORNERS[:6:5] for t in (1.0, -1.0, NAN))
+    for columns, constant, least, units in (
+        ("xmslk", True, 0.95, UNITS),
+        ("xm", True, 0.95, (RECORD,)),
+        ("x", False, 0.85, (RECORD, ADDED)),
+        ("lk", False, 0.88, (RECORD, ADDED)),
     ):
-        model = dp.BayesianLinearRegression(
-            delta=delta, mechanism=mechanism, schema=schema, noise_variance=0.1
-        )
-        rows = 0.1 * rng.normal(size=(n * unit.max_records, len(names) + 1))
-        name = f"common scale, {mechanism}, {unit.label}"
-        yield Neighbourhood(name, model, frame(rows.tolist(), names), own, unit, 0.98)
-
-
-def _correlated() -> Iterator[Neighbourhood]:
-    """Yield regressions over two numbers that are nearly the same: one is less the other's part."""
-    rng, ends = np.random.default_rng(6), (1.0, -1.0)
-    own = tuple(product(ends, ends, ends))
-    schema = dp.Schema(dict.fromkeys("ab", dp.Interval(-1, 1)), dp.Interval(-1, 1))
-    for (mechanism, delta), unit in product((("laplace", 0.0), ("gaussian", 1e-6)), UNITS):
-        model = dp.BayesianLinearRegression(delta=delta, mechanism=mechanism, schema=schema)
-        a, b, noise = 0.3 * rng.normal(size=(3, 2400 * unit.max_records))
-        rows = np.column_stack([a, a + 0.2 * b, a - b + noise]).clip(-1, 1).tolist()
-        name = f"correlated, {mechanism}, {unit.label}"
-        yield Neighbourhood(name, model, frame(rows, "ab"), own, unit, 0.75)
-
-
-def _signs() -> Iterator[Neighbourhood]:
-    """Yield regressions over signs, which are centred first; some pairs are orthogonal."""
-    rng, d = np.random.default_rng(4), 6
-    schema = dp.Schema({name: dp.Categories([*"ab"]) for name in "abcdef"}, dp.Interval(-1, 1))
-    own = [("a",) * d + (1.0,), *(("b",) * k + ("a",) * (d - k) + (-1.0,) for k in range(d + 1))]
-    rows = [(*rng.choice([*"ab"], d).tolist(), float(rng.uniform(-1, 1))) for _ in range(4000)]
-    # without a delta, signs are centred where there are enough records for two stages
-    for mechanism, delta, n, least in (("laplace", 0.0, 4000, 0.9), ("gaussian", 1e-6, 1000, 0.97)):
-        model = dp.BayesianLinearRegression(
-            delta=delta, mechanism=mechanism, schema=schema, noise_variance=0.1
-        )
-        yield Neighbourhood(
-            f"signs, {mechanism}", model, frame(rows[:n]), tuple(own), RECORD, least
-        )
+        schema = dp.Schema({name: SCHEMA.columns[name] for name in columns}, SCHEMA.target)
+        model = dp.BayesianLinearRegression(8.0, schema=schema, fit_intercept=constant)
+        places = [*("xmslk".index(name) for name in columns), 5]
+        own = tuple(dict.fromkeys(tuple(row[i] for i in places) for row in (*CORNERS[:4], *ends)))
+        for unit in units:
+            others = numbers(2500 * unit.max_records)[[*columns, "y"]]
+            name = f"whole recipe, {columns}, {unit.label}"
+            yield Neighbourhood(name, model, others, own, unit, least)
 
 
 def _logistic() -> Iterator[Neighbourhood]:

@@ -28,6 +28,7 @@ from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.convex.design import Design, Scale
 from dpbayes_sklearn.convex.draws import REAL_ARITHMETIC
 from dpbayes_sklearn.convex.posterior import GaussianPrior
+from dpbayes_sklearn.convex.records import LinearRecords
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.fourier import sum_count
 from dpbayes_sklearn.counts.network import Network
@@ -38,7 +39,6 @@ from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import ClassRows, Noise, SupNorm
 from dpbayes_sklearn.noise.discrete_gaussian import DRAW_LATTICE
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.schema import Interval
 
 VALUES = 1_000_000
@@ -130,11 +130,11 @@ def draws() -> Iterator[OnLattice]:
         yield OnLattice(what, mechanism, tables(), PRIOR, partial(np.isin, test_elements=public))
 
 
-def records(columns: int) -> Moments:
+def records(columns: int) -> LinearRecords:
     rng = np.random.default_rng(0)
     design = Design((Interval(-1, 1),) * columns)
     X, y = rng.uniform(-1, 1, (100, columns)), rng.uniform(-1, 1, 100)
-    return Moments(design, Scale(0.0, 1.0), LocalRecords([(Table(X), y)]))
+    return LinearRecords(design, Scale(0.0, 1.0), LocalRecords([(Table(X), y)]))
 
 
 def moments(scale: float, counted: type[Counted] | None = None) -> Iterator[Row]:

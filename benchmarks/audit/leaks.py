@@ -27,11 +27,12 @@ from dpbayes_sklearn.audit.fuzzing import MARK, Example, every_case, fit_with, o
 from dpbayes_sklearn.audit.leaks import leaks
 from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.columns.quantiles import SortedColumns
+from dpbayes_sklearn.convex.records import LinearRecords
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import scalers
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
-from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.regression.moments import plain_gram
 
 UNDECLARED = ("bounds", "bounds_X", "bounds_y", "classes", "categories")
 SECRETS = {"mark": MARK, "number": float(MARK), "other number": -float(MARK) - 0.5}
@@ -123,8 +124,8 @@ def _exact(statistics: Any) -> dict[str, Any]:
         found[f"table {j}"] = table
     if isinstance(statistics, SortedColumns):
         found["a sorted column"] = statistics.column(1)
-    if isinstance(statistics, Moments):
-        found["sums"] = statistics.location_sums(1)[1]
+    if isinstance(statistics, LinearRecords):
+        found["sums"] = plain_gram(statistics)[0, 1:]
     return found
 
 
@@ -140,9 +141,9 @@ def leak_walk() -> Iterator[str]:
                 model = naive_bayes(0.1, delta=1e-3, **options).fit(X, y)
                 tables = {f"table {j}": t for j, t in enumerate(seen[-1].counts.tables)}
                 yield from leaks(model, {**secrets, **tables})
-        for mechanism in ("laplace", "fourier", "sampler", "map"):
+        for mechanism in ("auto", "laplace", "fourier", "sampler", "map"):
             fitted = line(mechanism=mechanism).fit(X, y)
-            sums = {"sums of columns and target": seen[-1].statistics.location_sums(1)[1]}
+            sums = {"sums of columns and target": plain_gram(seen[-1].statistics)[0, 1:]}
             yield from leaks(fitted, {"a column": X[:, 0], "the labels": y, **sums})
         for mechanism in ("geometric", "exponential", "laplace_improved"):
             codes = rng.integers(0, 3, 60)

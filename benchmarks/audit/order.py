@@ -10,7 +10,7 @@ by their draws, which are as probable.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import combinations, product
@@ -21,26 +21,24 @@ from zlib import crc32
 import dask
 import dask.array as da
 import numpy as np
-from dpbayes_sklearn.regression.record_sums import RADII
 from scipy.stats import chi2, norm
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from benchmarks.audit._cases import Called, Case, Row, Subject, calls_of, silent
+from benchmarks.audit._cases import Called, Case, Row, Subject, calls_of, crossings, silent
 from benchmarks.audit._models import ADDED, FEATURE, PERSON, RECORD, THERE, line, naive_bayes
 from benchmarks.audit._pairs import subjects
 from dpbayes_sklearn import BudgetAccountant, PrivateSearchCV
 from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.audit.fuzzing import CONTAINERS
 from dpbayes_sklearn.audit.recording import planted
-from dpbayes_sklearn.audit.replaying import DRAWS, replay
+from dpbayes_sklearn.audit.replaying import DRAWS, Replay, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts import plans, temperature
 from dpbayes_sklearn.counts.temperature import LossRecords, LossSums
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
-from dpbayes_sklearn.regression import release, step_noise
-from dpbayes_sklearn.regression.moments import Moments, Predictive, Windows
+from dpbayes_sklearn.regression.moments import gram
 
 N, SOME, RUNS = 8, 2, 28
 SETS = [*combinations(range(N), SOME)]
@@ -52,22 +50,18 @@ FAR = chi2.isf(norm.sf(FARTHEST), len(SETS) - 1)
 Places = tuple[int, ...]
 Asked = dict[str, Places]
 """By the name of a step, the records that it asked."""
-Ask = Callable[[PrivacyUnit, str, int], Asked]
-"""Fits records, in memory or on dask, with a seed."""
 
 
 def places(runs: int = RUNS) -> list[Case]:
     """Return the cases: all that looks at some of the records, for all units and on dask."""
     public, secret = (RECORD, PERSON), (ADDED, THERE)
     wheres = [*product(public, ("in memory", "dask")), *product(secret, ("in memory",))]
-    steps = (("regression", _regression), ("temperature", _classifier))
-    of_feature = partial(_fits, _classifier, FEATURE, "in memory", runs)
     return [
         *(
-            Case(f"places: {name}, {where}, {unit.label}", partial(_fits, ask, unit, where, runs))
-            for (name, ask), (unit, where) in product(steps, wheres)
+            Case(f"places: temperature, {where}, {unit.label}", partial(_fits, unit, where, runs))
+            for unit, where in wheres
         ),
-        Case("places: temperature, feature", of_feature),
+        Case("places: temperature, feature", partial(_fits, FEATURE, "in memory", runs)),
         *(
             Case(f"places: held out, {unit.label}", partial(_held_out, unit, 4 * runs))
             for unit in (*public, *secret, FEATURE)
@@ -76,12 +70,12 @@ def places(runs: int = RUNS) -> list[Case]:
     ]
 
 
-def _fits(ask: Ask, unit: PrivacyUnit, where: str, runs: int) -> Iterator[str]:
-    """Count, for every step, how often which records were asked."""
+def _fits(unit: PrivacyUnit, where: str, runs: int) -> Iterator[str]:
+    """Count how often which records were asked."""
     seen: dict[str, Counter[Places]] = {}
     with dask.config.set(scheduler="synchronous"):
         for run in range(4 if unit.size_is_secret else runs):  # then all are asked, or not
-            for step, places in ask(unit, where, run).items():
+            for step, places in _classifier(unit, where, run).items():
                 seen.setdefault(step, Counter())[places] += 1
     yield from _unfair(seen, unit)
 
@@ -101,50 +95,6 @@ def _unfair(seen: dict[str, Counter[Places]], unit: PrivacyUnit) -> Iterator[str
             yield f"{step}: records are asked by their places, chi-squared {distance:.0f}"
 
 
-def _regression(unit: PrivacyUnit, where: str, seed: int) -> Asked:
-    """Fit a regression whose targets are powers of two: every sum tells which were added up."""
-    X, y = _contained(where, np.zeros((N, 1)), POWERS)
-    with _few_are_enough(unit):
-        return _added_up(unit, seed, X, y, **_own_groups(unit))
-
-
-def _few_are_enough(unit: PrivacyUnit) -> Any:
-    """Let two of the eight records be enough for every step."""
-    worth = SOME * float(unit.equivalent(EPSILON))
-    return planted(
-        (step_noise, "_ENOUGH_RECORDS", worth),
-        (step_noise, "_LEAST_SAMPLE", SOME),
-        (release, "_MOST_RESIDUALS", worth),
-        (temperature, "_ENOUGH", SOME),
-    )
-
-
-def _added_up(unit: PrivacyUnit, seed: int, *data: Any, **groups: Any) -> Asked:
-    """Return whose targets a fit has added up, at public centres and under a public model."""
-    ends: dict[str, Any] = {"bounds_X": (-1, 1), "bounds_y": (-1, 1)}
-    with calls_of(Moments, "location_sums", "distance_counts", "squared_residuals") as calls:
-        line(EPSILON, random_state=seed, privacy_unit=unit, **ends).fit(*data, **groups)
-    seen: Asked = {}
-    for name, (records, of, *grid), found in calls:
-        if name == "location_sums":
-            seen["location"] = _bits(int(found[1][-1]) // of * 2 ** (N - 1) // of)
-        elif name == "distance_counts":
-            distances = records.distance_counts(np.zeros_like(of))[-1]
-            near = {float(RADII[i]) for i in np.flatnonzero(distances)}
-            seen["distances"] = tuple(j for j in range(N) if 2.0**-j in near)
-        else:
-            width = len(of.windows.centres)
-            plain = Predictive(np.zeros((width + 1, 1)), 1.0, 1.0, Windows.whole(width))
-            total, _ = records.squared_residuals(plain, *grid)
-            seen["residuals"] = _bits(total // grid[0] * 4 ** (N - 1) // grid[0], 4)
-    return seen
-
-
-def _bits(total: int, base: int = 2) -> Places:
-    """Return the j whose powers base**(N - 1 - j) add up to a total."""
-    return tuple(j for j in range(N) if total // base ** (N - 1 - j) % base)
-
-
 def _classifier(unit: PrivacyUnit, where: str, seed: int) -> Asked:
     """Fit a classifier with a class for every record: its losses are told by their classes."""
     options = {"inference": "plug_in", "random_state": seed, "privacy_unit": unit}
@@ -160,7 +110,7 @@ def _classifier(unit: PrivacyUnit, where: str, seed: int) -> Asked:
         return real(losses, *rest)
 
     with (
-        _few_are_enough(unit),
+        planted((temperature, "_ENOUGH", SOME)),
         planted((LossSums, "of", of), (LossSums, "at_most", lambda self, n: self)),
         planted((plans, "tempering_weights", chosen)),
     ):
@@ -203,29 +153,33 @@ def _held_out(unit: PrivacyUnit, runs: int) -> Iterator[str]:
 
 
 def _surplus(runs: int) -> Iterator[str]:
-    """See which records of a person with too many count."""
-    data = np.zeros((N, 1)), POWERS
-    fits = (_added_up(PERSON, seed, *data, groups=np.zeros(N)) for seed in range(runs))
-    yield from _unfair({"records that count": Counter(fit["location"] for fit in fits)}, PERSON)
+    """See which records of a person with too many count, by targets that are powers of two."""
+    ends: dict[str, Any] = {"bounds_X": (-1, 1), "bounds_y": (-1, 1), "privacy_unit": PERSON}
+    seen = Counter[Places]()
+    for seed in range(runs):
+        with crossings() as crossed:
+            model = line(EPSILON, random_state=seed, mechanism="laplace", **ends)
+            model.fit(np.zeros((N, 1)), POWERS, groups=np.zeros(N))
+        total = int(gram(crossed[-1].statistics, 2 ** (N - 1))[0, -1]) >> (N - 1)
+        seen[tuple(j for j in range(N) if total >> (N - 1 - j) & 1)] += 1
+    yield from _unfair({"records that count": seen}, PERSON)
 
 
-MANY = 40_000  # of which, at this epsilon, a tenth of the residuals is enough
+MANY = 40_000  # of which the losses of some are enough, at this epsilon
 MODERATE = 10.0
 PLACES = ("in memory", "dask")
 
 
 def sorted_tables() -> list[Case]:
     """Return large sorted tables, of which one record or person is replaced."""
-    models: dict[str, Any] = {
-        "laplace": line(MODERATE, mechanism="laplace"),
-        "gaussian": line(MODERATE, mechanism="gaussian", delta=1e-6),
-        "sampler": line(MODERATE, mechanism="sampler"),
-        "temperature": naive_bayes(MODERATE, inference="plug_in"),
-    }
+    temperature, slopes = naive_bayes(MODERATE, inference="plug_in"), line(MODERATE)
     return [
-        Case(f"sorted: {name}, {where}, {unit.label}", partial(_sorted, model, unit, where))
-        for (name, model), where, unit in product(models.items(), PLACES, (RECORD, PERSON))
-        if where == "in memory" or name in {"laplace", "temperature"}
+        Case(f"sorted: {name}, {where}, {unit.label}", partial(findings, model, unit, where))
+        for name, model, findings in (
+            ("temperature", temperature, _sampled),
+            ("regression", slopes, lambda *given: iter(_sorted(*given).divergences)),
+        )
+        for where, unit in product(PLACES, (RECORD, PERSON))
     ]
 
 
@@ -240,7 +194,8 @@ def _neighbours(replaced: int) -> tuple[Any, ...]:
     return X, y, X2, np.concatenate([y[replaced:], np.ones(replaced, int)])
 
 
-def _sorted(model: Any, unit: PrivacyUnit, where: str) -> Iterator[str]:
+def _sorted(model: Any, unit: PrivacyUnit, where: str) -> Replay:
+    """Replay a table and its neighbour."""
     ledger, k = BudgetAccountant(delta=1), unit.max_records
     estimator = clone(model).set_params(random_state=0, accountant=ledger, privacy_unit=unit)
     who, persons = np.arange(MANY) // k, {}
@@ -249,34 +204,31 @@ def _sorted(model: Any, unit: PrivacyUnit, where: str) -> Iterator[str]:
     tables: Any = _neighbours(k)
     if where == "dask":
         tables = [da.from_array(part, MANY // 3) for part in tables]
+    with dask.config.set(scheduler="synchronous"):
+        return replay(estimator, *tables, freeze=DRAWS, **persons)
+
+
+def _sampled(model: Any, unit: PrivacyUnit, where: str) -> Iterator[str]:
+    """Compare the losses of samples of both tables that belong together."""
     calls, drawn = list[Called](), list[Any]()
     with (
-        dask.config.set(scheduler="synchronous"),
-        calls_of(Moments, *EXACT, among=calls),
         calls_of(LossRecords, "loss_sums", among=calls),
         calls_of(PrivateEstimator, "_fit", among=calls),
-        _coupled((np.arange(MANY) - k) % MANY, calls, drawn),
+        _coupled((np.arange(MANY) - unit.max_records) % MANY, calls, drawn),
     ):
-        found = replay(estimator, *tables, freeze=DRAWS, **persons)
+        found = _sorted(model, unit, where)
     yield from found.divergences
     first, second = _by_fit(calls)
     if found.status != "fitted" or not first or len(first) != len(second):
         yield f"{found.status}, with {len(first)} and {len(second)} questions"
         return
     for one, other in zip(first, second, strict=True):
-        (step, here, most), (_, there, _) = (_exact_sums(call, unit) for call in (one, other))
-        moved = _moved(step, here, there)
-        if moved > most:
-            yield f"{step}: moved by {moved:g} in a table that is sorted again, at most {most:g}"
+        change = np.subtract(other.result.sums, one.result.sums, dtype=float)
+        moved, most = float(np.ptp(change)), float(one.result.spread(unit))
+        if moved > most:  # what all losses share cancels
+            yield f"losses: moved by {moved:g} in a table that is sorted again, at most {most:g}"
     if not drawn:
         yield "no sample was drawn"
-
-
-def _moved(step: str, one: Any, other: Any) -> float:
-    change = np.asarray(other, float) - np.asarray(one, float)
-    if step == "losses":  # what all share cancels
-        return float(change.max() - change.min())
-    return float(np.abs(change).sum(axis=-1).max() if step == "distances" else np.abs(change).max())
 
 
 @contextmanager
@@ -294,27 +246,10 @@ def _coupled(place: Any, calls: list[Called], drawn: list[Any]) -> Iterator[None
         yield
 
 
-EXACT = ("location_sums", "distance_counts", "squared_residuals", "weighted_residuals")
-
-
 def _by_fit(calls: list[Called]) -> tuple[list[Called], list[Called]]:
     """Return the sums that either fit has asked for; what comes after both is left out."""
     ends = [i for i, call in enumerate(calls) if call.name == "_fit"]
     return calls[: ends[0]], calls[ends[0] + 1 : ends[1]]
-
-
-def _exact_sums(call: Called, unit: PrivacyUnit) -> tuple[str, Any, float]:
-    """Return a step, its exact sums, and how far the records of one unit may move them."""
-    k, found, grid = unit.max_records, call.result, call.args[-1]
-    if call.name == "location_sums":
-        return "location", found[1] / grid**2, 2.0 * k
-    if call.name == "distance_counts":
-        return "distances", found, 2.0 * k
-    if call.name == "squared_residuals":
-        return "residuals", [found[0] / grid**2], float(k)
-    if call.name == "weighted_residuals":
-        return "weighted residuals", found / grid**2, float(k)
-    return "losses", found.sums, float(found.spread(unit))
 
 
 def listed_anew(pairs: int = 1) -> list[Case]:

@@ -406,9 +406,6 @@ GAUSSIAN: dict[str, Any] = {"delta": 1e-6, "mechanism": "gaussian"}
 EDGES: dict[str, PlannedFit] = {
     "signs, many records": _line(54_875, epsilon=1.0, **GAUSSIAN),
     "signs, more records": _line(10**9, epsilon=1.0),
-    "signs, a coarse grid": _line(
-        10_000, epsilon=5e-5, delta=1e-6, mechanism="auto", privacy_unit=_many_records(5578)
-    ),
     "tiny pseudo-counts": _tables(
         [6, 7, 1, 4], 2, None, epsilon=0.06, alpha=1e-8, privacy_unit=_many_records(6176),
         **GAUSSIAN,

@@ -1,4 +1,4 @@
-"""Statistical audit of regressions, step by step: the target, the moments, the residuals.
+"""Statistical audit of regressions, step by step: histograms, modes, scores, products, draws.
 
 A regression is released in several steps, each with a share of epsilon. For every step the worst
 neighbours are looked for among all records of a small world: those whose laws lose most. Then the
@@ -21,26 +21,26 @@ import numpy as np
 from benchmarks.audit._cases import Row
 from benchmarks.audit._models import ADDED, RECORD
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit._steps import Added, Mode, StepLaw
-from dpbayes_sklearn.audit._universes import MomentUniverse
+from dpbayes_sklearn.audit._steps import Added, Ball, PerturbedMinimum, StepLaw
+from dpbayes_sklearn.audit._universes import MomentUniverse, plan_for
 from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
 from dpbayes_sklearn.audit.recording import ModeSearch, Recording, lost, planted
-from dpbayes_sklearn.convex.design import WHOLE_WINDOW, Design, Scale, Windows
+from dpbayes_sklearn.convex import hull
+from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.convex.posterior import GaussianPrior
+from dpbayes_sklearn.convex.record_sums import STEPS, VectorSum
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import BINS, Blocks, even_nodes
 from dpbayes_sklearn.logistic.curvature import CurvaturePlan, coordinates
 from dpbayes_sklearn.logistic.mode import perturbed_mode, plan_mode
 from dpbayes_sklearn.logistic.record_sums import CodedRecords, LabelledRecords, MappedRecords
 from dpbayes_sklearn.logistic.release import LogisticDrawPlan, LookPlan
-from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Mechanism, Sampler
+from dpbayes_sklearn.mechanisms import MAP, Auto, Fourier, Gaussian, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.gradient import GradientNoise, gaussian_noise
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.regression import mode as mode_module
-from dpbayes_sklearn.regression import step_noise
+from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression.gram import GramMatrix
-from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.schema import Categories, Interval
 
 RUNS = {"noise": 400_000, "draws": 1_000_000, "modes": 20_000}
@@ -50,77 +50,58 @@ DELTA = Fraction(1, 10)  # of a mode, so large that few runs see half of its noi
 
 
 class Worst(NamedTuple):
-    """A step of two neighbours that tells most about them, and its part of epsilon if known."""
+    """A step of two neighbours that tells most about them, and its part of epsilon."""
 
     one: StepLaw
     other: StepLaw
-    share: Fraction | None
+    share: Fraction
 
 
 @dataclass(frozen=True)
 class ReplacedRecord:
     """A release of ``others`` equal records and one more, which neighbours replace."""
 
+    name: str
     mechanism: Mechanism
     domain: MomentUniverse
     other: tuple[float, ...]
     others: int
     epsilon: Fraction
     prior: GaussianPrior
-    two_stages: bool = False
-    opposite: bool = False  # Whether half of the others are the opposite, so that columns vary.
+    unit: PrivacyUnit = RECORD
 
     def __str__(self) -> str:
-        correlated = ", correlated columns" if self.opposite else ""
-        stages = f" in two stages, {self.others} others" if self.two_stages else ""
-        return self.mechanism.name() + stages + correlated
+        return self.name
 
     def worst_steps(self) -> list[Worst]:
-        """Return every noise step at the pair of neighbours whose laws lose most there."""
+        """Return every step at the pair of neighbours whose laws lose most there."""
         among = [self.domain.records.index(self.other)] * self.others
-        if self.opposite:
-            opposite = tuple(-value for value in self.other)
-            among[::2] = [self.domain.records.index(opposite)] * len(among[::2])
+        budget = Budget(self.epsilon, unit=self.unit)
         sides: list[list[StepLaw]] = []
         past: Recording | None = None
         for record in range(len(self.domain.records)):
-            data, shares = self.domain.statistics([*among, record]), _Shares()
-            with planted((step_noise, "add_noise", shares)):
-                past = drawn_steps(
-                    self.mechanism, data, self.prior, Budget(self.epsilon), past, record
-                )
-            # a mode is no sum plus noise: the layer "parts" has its proof
-            left_out = (Mode, ModeSearch) if self.two_stages else ModeSearch
-            sides.append([step for step in past.steps if not isinstance(step, left_out)])
-        known = iter(shares.asked)
+            data = self.domain.statistics([*among, record])
+            past = drawn_steps(self.mechanism, data, self.prior, budget, past, record)
+            sides.append([step for step in past.steps if not isinstance(step, ModeSearch)])
+        plan = plan_for(self.mechanism, data, self.prior, budget)
         return [
             Worst(
                 *max(combinations(steps, 2), key=lambda pair: (_loss(*pair), _entries(*pair))),
-                next(known) if isinstance(steps[0], Added) else None,
+                Fraction(listed.cost.epsilon),
             )
-            for steps in zip(*sides, strict=True)
+            for listed, steps in zip(plan.steps, zip(*sides, strict=True), strict=True)
         ]
-
-    def shares(self, worst: Sequence[Worst]) -> list[float]:
-        """Return the part of epsilon of every step; draws have what the others leave."""
-        left = self.epsilon - sum(step.share or 0 for step in worst)
-        return [float(left if step.share is None else step.share) for step in worst]
 
     def reached(self, worst: Sequence[Worst]) -> list[float]:
         """Return what the worst neighbours of every step lose; it can be less than its share."""
-        return [min(s, _loss(*w[:2])) for s, w in zip(self.shares(worst), worst, strict=True)]
+        return [min(float(share), _loss(one, other)) for one, other, share in worst]
 
 
-class _Shares:
-    """Notes the part of epsilon of every noisy sum."""
-
-    def __init__(self) -> None:
-        self.asked: list[Fraction] = []
-        self._add_noise = step_noise.add_noise
-
-    def __call__(self, sums: Any, step: Any, grid: int, share: Fraction, noise: Any) -> Any:
-        self.asked.append(Fraction(share))
-        return self._add_noise(sums, step, grid, share, noise)
+def kind_of(step: StepLaw) -> str:
+    """Return which number of runs a step takes."""
+    if isinstance(step, PerturbedMinimum):
+        return "modes"
+    return "draws" if isinstance(step, Ball) else "noise"
 
 
 def _loss(one: StepLaw, other: StepLaw) -> float:
@@ -135,32 +116,42 @@ def _entries(one: StepLaw, other: StepLaw) -> int:
 
 def _cases() -> Iterator[ReplacedRecord]:
     numbers = MomentUniverse(Design((Interval(-1, 1), Interval(-1, 1))), levels=3)
-    middle, prior = (0.0, 0.0, 0.0), GaussianPrior(numbers.design, inference="noise_aware")
-    yield ReplacedRecord(Fourier(), numbers, middle, 390, Fraction(5), prior)
-    yield ReplacedRecord(Laplace(), numbers, middle, 390, Fraction(5), prior, True)
-    same = (1.0, 1.0, 0.0)  # 650 are enough for weighted residuals, too
-    yield ReplacedRecord(Laplace(), numbers, same, 650, Fraction(5), prior, True, opposite=True)
+    line, five = MomentUniverse(Design((Interval(-1, 1),)), levels=3), Fraction(5)
+    middle, prior = (0.0, 0.0, 0.0), numbers.prior(1.0)
+    yield ReplacedRecord("moments, fourier", Fourier(), numbers, middle, 40, five, prior)
+    yield ReplacedRecord("moments, laplace", Laplace(), line, middle[1:], 40, five, line.prior(1.0))
+    # others at 0 hold the mode there, where the records at the ends have residuals beyond its limit
+    engine = Auto(), line, middle[1:]
+    yield ReplacedRecord("whole recipe", *engine, 200, five, line.prior(1.0))
+    yield ReplacedRecord("look, mode and level", MAP(), *engine[1:], 60, five, line.prior(1.0))
     # A draw loses its whole share where residuals reach 1 + BR with BR = 1. Others at one end keep
     # most draws there, and the few at the other end tell most; so there are two of them.
     slope = MomentUniverse(Design((Interval(-1, 1),), intercept=False), levels=3)
     flat = GaussianPrior(slope.design, precision=1e-6, coef_bound=1.0)
     for draws in (Sampler(), MAP()):
-        yield ReplacedRecord(draws, slope, (1.0, -1.0), 2, Fraction(5), flat)
+        name = f"draws, {draws.name()}"
+        yield ReplacedRecord(name, draws, slope, (1.0, -1.0), 2, five, flat)
 
 
 CASES = tuple(_cases())
 
 
+def score_steps(epsilon: Fraction = Fraction(2)) -> Worst:
+    """Return noise of a ball on a score that a replaced record turns round: the worst."""
+    asked = VectorSum(3)
+    side = np.array([STEPS, 0, 0])
+    return Worst(*(Added(c, asked.law(RECORD, epsilon)) for c in (side, -side)), epsilon)
+
+
 def matrix_steps(epsilon: Fraction = Fraction(2)) -> Worst:
     """Return matrix noise on the moments of two records that are nearly orthogonal: the worst."""
-    matrix, grid = GramMatrix.of(Design((Interval(-1, 1),)), deviations=1.0), 2**6
-    law = matrix.law(epsilon, grid)
-    sides = []
+    design, grid = Design((Interval(-1, 1),)), 2**6
+    matrix = GramMatrix.of(design)
+    law, sides = matrix.law(epsilon, grid), []
     for target in (1.0, -1.0):
-        x, t = np.full((1, 1), float(grid)), np.array([target * grid])
-        matrix.norm.clip(x, t, grid)
-        z = np.array([grid, x[0, 0], t[0]]).astype(np.int64)
-        sides.append(Added(np.outer(z, z)[matrix.rows, matrix.columns], law))
+        z = np.array([1, target, 1]) * grid
+        moments = np.outer(z, z)[matrix.rows, matrix.columns].astype(np.int64)
+        sides.append(Added(moments, law))
     return Worst(*sides, epsilon)
 
 
@@ -216,27 +207,27 @@ def gaussian_modes() -> tuple[list[StepLaw], list[StepLaw], Budget]:
 
     For one column pure noise would be smaller.
     """
-    slope, budget = Design((Interval(-1, 1),), intercept=False), Budget(Fraction(1), DELTA)
+    slope = MomentUniverse(Design((Interval(-1, 1),), intercept=False), levels=3)
+    among, budget = [slope.records.index((0.0, 0.0))] * 100, Budget(Fraction(1), DELTA)
 
-    def noise(design: Design, grid: int, *public: Any) -> GradientNoise:
-        return gaussian_noise(mode_module.block_shape(design), *public)
+    def noise(design: Design, *public: Any) -> GradientNoise:
+        return gaussian_noise(hull._block_shape(design), *public)
 
-    with planted((mode_module, "_gradient_noise", noise)):
-        nothing = np.zeros(1)
-        plan = mode_module.plan_mode(slope, 101, nothing, Fraction(1), RECORD, budget.delta)
-    steps = []
-    for t in (1.0, -1.0):
-        table, targets = Table(np.ones((101, 1))), np.append(np.zeros(100), t)
-        data = Moments(slope, Scale(0.0, 1.0), LocalRecords([(table, targets)]))
-        loss = mode_module.RobustLoss(data, WHOLE_WINDOW, Windows.whole(1), plan)
-        steps.append(_step(lambda noise, loss=loss: noise.minimum(loss)))
-    return steps[:1], steps[1:], budget
+    past, steps = None, list[list[StepLaw]]()
+    with planted((hull, "_gradient_noise", noise)):
+        for t in (1.0, -1.0):
+            data = slope.statistics([*among, slope.records.index((1.0, t))])
+            past = drawn_steps(MAP(), data, slope.prior(1.0), budget, past, 0)
+            steps.append([s for s in past.steps if isinstance(s, PerturbedMinimum)])
+        plan = plan_for(MAP(), data, slope.prior(1.0), budget)
+    (cost,) = (step.cost for step in plan.steps if step.law is None)
+    return steps[0], steps[1], cost
 
 
 def gaussian_sides() -> tuple[list[StepLaw], list[StepLaw], Budget]:
-    """Return all steps of two neighbours, in two stages with Gaussian noise, that lose most."""
+    """Return all steps of two neighbours, with Gaussian noise, that lose most."""
     slope = MomentUniverse(Design((Interval(-1, 1),)), levels=3)
-    prior, budget = GaussianPrior(slope.design, inference="noise_aware"), Budget(*GAUSSIAN)
+    prior, budget = slope.prior(1.0), Budget(*GAUSSIAN)
     among, past, sides = [slope.records.index((0.0, 0.0))] * 400, None, list[list[StepLaw]]()
     for record in range(len(slope.records)):
         data = slope.statistics([*among, record])
@@ -265,11 +256,12 @@ def relative_bounds(
     With half the noise, over what its worst neighbours lose with all of it.
     """
     bounds = []
-    for one, other, share in progress(worst, f"steps of {case}"):
-        full = RUNS["draws" if share is None else "noise"]
-        runs = max(20_000, int(full * scale))
+    for one, other, _ in progress(worst, f"steps of {case}"):
+        kind = kind_of(one)
+        runs = max(LEAST[kind], int(RUNS[kind] * scale))
         bounds.append(audit_ratios([one], [other], runs, sharper).epsilon)
-    return np.array(bounds) / (case.reached(worst) if sharper else case.shares(worst))
+    shares = [float(step.share) for step in worst]
+    return np.array(bounds) / (case.reached(worst) if sharper else shares)
 
 
 def run(scale: float) -> Iterator[Row]:
@@ -281,11 +273,11 @@ def run(scale: float) -> Iterator[Row]:
 
 
 def single_steps(scale: float) -> Iterator[Row]:
-    """Audit matrix noise, and the steps of a logistic regression."""
-    steps = [("matrix noise", matrix_steps(), "noise")]
+    """Audit noise of matrices and of a ball, and the steps of a logistic regression."""
+    steps = [("matrix noise", matrix_steps(), "noise"), ("score", score_steps(), "noise")]
     steps += [(f"logistic regression, {name}", *rest) for name, *rest in logistic_steps()]
     for name, (one, other, whole), kind in progress(steps, "steps"):
-        share, runs = float(whole or 0), max(LEAST[kind], int(RUNS[kind] * scale / 2))
+        share, runs = float(whole), max(LEAST[kind], int(RUNS[kind] * scale / 2))
         for sharper, what in ((False, "as it is"), (True, "with half the noise")):
             bound = audit_ratios([one], [other], runs, sharper).epsilon / share
             passed, must = (bound > 1, "> 1") if sharper else (bound <= 1, "<= 1")
@@ -294,9 +286,9 @@ def single_steps(scale: float) -> Iterator[Row]:
 
 
 def gaussian_steps(scale: float) -> Iterator[Row]:
-    """Audit a release in two stages, all of its steps together, and a mode, at their delta."""
+    """Audit a release of products, all of its steps together, and a mode, at their delta."""
     for name, kind, (one, other, budget) in (
-        ("gaussian in two stages", "noise", gaussian_sides()),
+        ("gaussian products", "noise", gaussian_sides()),
         ("mode with Gaussian noise", "modes", gaussian_modes()),
     ):
         for sharper, must in ((False, "<= 1"), (True, "> 1")):
@@ -310,13 +302,10 @@ def gaussian_steps(scale: float) -> Iterator[Row]:
 def every_step(case: ReplacedRecord, scale: float) -> Iterator[Row]:
     """Audit the steps of a release one by one; their shares add up to epsilon."""
     worst = case.worst_steps()
-    total, name = sum(case.shares(worst)), str(case)
+    total, name = float(sum(step.share for step in worst)), str(case)
     what = f"linear regression, {name}: {len(worst)} steps"
     adds = bool(np.isclose(total, float(case.epsilon)))
-    must = f"{case.epsilon}"
-    if case.two_stages:
-        adds, must = total < case.epsilon, f"< {case.epsilon}, less the first stage"
-    yield Row(what, f"shares add to {total:g}", must, adds)
+    yield Row(what, f"shares add to {total:g}", f"{case.epsilon}", adds)
     largest = relative_bounds(case, worst, scale, sharper=False).max()
     what = f"{name}, the step that shows most of its share"
     yield Row(what, f"bound / share = {largest:.3f}", "<= 1", largest <= 1)

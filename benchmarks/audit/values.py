@@ -36,7 +36,7 @@ from dpbayes_sklearn.audit.leaks import fitted_numbers
 from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.noise import made_by
-from dpbayes_sklearn.regression.moments import WHOLE_WINDOW
+from dpbayes_sklearn.regression.moments import gram
 from dpbayes_sklearn.schema import Categories
 
 VALUES = 24_000
@@ -147,9 +147,7 @@ def _missing_values() -> Iterator[str]:
     for middle, there in ((0.5, slice(3)), (np.nan, slice(4))):
         X[1] = middle
         moments = model._read(X[there], y[there]).statistics
-        exact.append(
-            [moments.gram(2**10, WHOLE_WINDOW).tolist(), moments.location_sums(2**10)[1].tolist()]
-        )
+        exact.append(gram(moments, 2**10).tolist())
     if exact[0] != exact[1]:
         yield "a missing number is not the middle of its bounds"
 
@@ -186,7 +184,7 @@ def _statistics(model: Any, X: Any, y: Any) -> Any:
     exact = statistics_of(model, X, y)
     if hasattr(exact, "tables"):
         return np.concatenate([t.ravel() for t in exact.tables])
-    return exact.gram(2**10, WHOLE_WINDOW).ravel()
+    return gram(exact, 2**10).ravel()
 
 
 def _same_statistics() -> Iterator[str]:

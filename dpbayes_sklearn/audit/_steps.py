@@ -48,6 +48,7 @@ from dpbayes_sklearn.logistic.mode import tilt_of
 from dpbayes_sklearn.noise import ClassRows, DiscreteGaussian, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.ball import BallNoise
 
+_MOST_RECORDS = 12  # Two neighbours have no more records that only one of them has.
 _OUTWARD = 2.0**-44  # Differences of logarithms of 62-bit integers err by less than this.
 
 
@@ -243,6 +244,8 @@ class PerturbedMinimum(StepLaw):
         gone, come = ([*(a - b).elements()] for a, b in ((mine, theirs), (theirs, mine)))
         if not (gone or come):
             return 0.0
+        if len(gone + come) > _MOST_RECORDS:  # all records change
+            return math.inf
         volume, search = max(map(self._volume, (gone, come))), float(2 / self.plan.jitter.scale)
         corners = self._corners(gone, come)
         if not isinstance(self.plan.gradient_noise, DiscreteGaussian):
@@ -270,6 +273,10 @@ class PerturbedMinimum(StepLaw):
         """Return the change of the log determinant that records make at most."""
 
     @abstractmethod
+    def with_noise(self, law: NoiseLaw) -> Any:
+        """Return the objective with other noise of the gradient."""
+
+    @abstractmethod
     def left(self, found: FloatArray, noise: IntArray) -> float:
         """Return the norm of the gradient at what was found, and how far the noise may be off."""
 
@@ -293,14 +300,16 @@ class ConvexMode(PerturbedMinimum):
 
     @property
     def _lattice(self) -> float:
-        """Steps of the noise in a unit of the gradient."""
+        """Steps of the noise in a unit of the gradient: as it is made of what is drawn."""
         law = self.plan.gradient_noise
-        if isinstance(law, (BallNoise, SupNorm)):
-            return float(np.sqrt(law.variances[0] / self.plan.body.variance[0]))
         unit = np.zeros(law.size)
-        unit[-1] = 1.0  # the constant's
+        unit[[0, -1]] = 1.0  # of blocks, a step of the first one and of their sum
         moved = self.plan.body.gradient(*np.split(unit, np.cumsum(law.sizes)[:-1]))
-        return 1 / float(np.abs(moved[0]))
+        return 1 / float(np.abs(moved).max())
+
+    def with_noise(self, law: NoiseLaw) -> Any:
+        body = self.plan.body._replace(law=law)
+        return replace(self.objective, plan=replace(self.plan, body=body))
 
     def _corners(self, gone: list[Row], come: list[Row]) -> FloatArray:
         rows = np.array(gone + come)
@@ -513,6 +522,10 @@ class LogisticMode(PerturbedMinimum):
         starts, law = self.plan.blocks.starts.tolist(), self.plan.gradient_noise
         blocks = [(slice(a, b), False) for a, b in pairwise(starts)]
         return exponent_of(law, gradients * self.plan.lattice, blocks, True)
+
+    def with_noise(self, law: NoiseLaw) -> Any:
+        """Return the objective with other noise of the gradient."""
+        return replace(self.objective, plan=self.plan._replace(gradient_noise=law))
 
     def _volume(self, rows: list[Row]) -> float:
         x = np.array(rows).reshape(len(rows), self.records.shape[1])[:, :-1]

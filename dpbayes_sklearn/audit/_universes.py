@@ -73,7 +73,6 @@ def plan_for(mechanism: Any, statistics: Any, prior: Any, budget: Budget) -> Pla
         return TextPlan.of(exact.n_columns, budget)
     if isinstance(exact, (ColumnScores, EdgeScores)):
         return ChoicePlan.of(prior, budget)
-    facts = exact.size or Facts(exact.n)
     return of_moments.plan(mechanism, prior, facts, budget)
 
 
@@ -105,7 +104,7 @@ class Universe(ABC):
     def observed(self, chosen: Sequence[int], size: Facts | None) -> Any:
         """Return the statistics of a data set, with a number of records if it was released."""
         statistics = self.statistics(chosen)
-        return statistics.sized(size) if size and hasattr(statistics, "sized") else statistics
+        return statistics if size is None else Known(statistics, size)
 
     def data_sets(self, n: int, unit: PrivacyUnit = RECORD) -> list[DataSet]:
         """Return all multisets of n records, or of the fewer that a unit leaves, sorted."""
@@ -188,11 +187,6 @@ class CountUniverse(Universe):
         codes = np.array(known, np.uint8).reshape(-1, len(self.network.sizes))
         return codes[:, :-1], codes[:, -1].astype(np.intp)
 
-    def observed(self, chosen: Sequence[int], size: Facts | None) -> Any:
-        """Return the counts, and what was released about a secret number of records."""
-        counts = self.statistics(chosen)
-        return counts if size is None else Known(counts, size)
-
     def prior(self, concentration: Any) -> DirichletPrior:
         given = np.asarray(concentration, np.float64)
         return _CountPrior(self.network, tuple(np.resize(given, k) for k in self.network.sizes))
@@ -244,7 +238,7 @@ class MomentUniverse(Universe):
         return LinearRecords(self.design, Scale(0.0, 1.0), LocalRecords([(Table(table), target)]))
 
     def prior(self, concentration: Any) -> GaussianPrior:
-        return GaussianPrior(self.design, float(concentration))
+        return GaussianPrior(self.design, float(concentration), inference="noise_aware")
 
 
 @dataclass(frozen=True)

@@ -167,20 +167,38 @@ def _apart(
 
 
 def _pair_delta(apart: list[tuple[StepLaw, StepLaw]], epsilon: float) -> float:
-    """Return delta between two releases; 1 if anything but one kind of law tells them apart."""
+    """Return delta between two releases; 1 if other laws than of noise or choices differ.
+
+    Purely private noise beside Gaussian noise tells no more than a randomised response does.
+    """
     if apart and all(isinstance(side, Choice) for pair in apart for side in pair):
         return _choices_delta(apart, epsilon)
     pattern: Counter[tuple[float, int]] = Counter()
+    pure = 0.0
     for mine, theirs in apart:
         if not (isinstance(mine, Added) and isinstance(theirs, Added)):
             return 1.0
         variances = _gaussian_variances(mine.law)
-        if mine.law != theirs.law or variances is None:
+        if mine.law != theirs.law:
             return 1.0
+        if variances is None:
+            pure += float(mine.loss(theirs))
+            continue
         moved = np.abs(mine.centre - theirs.centre)
         where = np.flatnonzero(moved)
         pattern.update(zip(variances[where].tolist(), moved[where].tolist(), strict=True))
-    if pattern and min(pattern)[0] > _WIDE:
+    if not math.isfinite(pure):
+        return 1.0
+    keeps = 1 / (1 + math.exp(-pure))
+    less, more = (_shifted_delta(pattern, epsilon + side * pure) for side in (-1, 1))
+    return keeps * less + (1 - keeps) * more
+
+
+def _shifted_delta(pattern: Counter[tuple[float, int]], epsilon: float) -> float:
+    """Return the delta of Gaussian noise that is shifted."""
+    if not pattern:
+        return max(-math.expm1(epsilon), 0.0)
+    if min(pattern)[0] > _WIDE:
         squared = sum(k * v * v / s for (s, v), k in pattern.items())
         return gaussian_delta(math.sqrt(squared), epsilon)
     sizes = tuple((variance, size, cells) for (variance, size), cells in sorted(pattern.items()))

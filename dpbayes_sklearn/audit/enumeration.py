@@ -29,10 +29,12 @@ from dpbayes_sklearn.noise import (
     ClassRows,
     DiscreteGaussian,
     DiscreteLaplace,
+    MatrixNoise,
     Noise,
     NoiseLaw,
     SupNorm,
     ZeroSum,
+    ball,
     class_rows,
     discrete_gaussian,
     discrete_laplace,
@@ -50,6 +52,7 @@ _gaussian = discrete_gaussian._proposals
 _boxes = joint.discrete_boxes
 _rows = class_rows.many_rows
 _matrices = matrix.wishart_differences
+_vectors = ball.ball_vectors
 
 
 def no_bytes(size: int) -> bytes:
@@ -66,7 +69,8 @@ class Recorder(Noise):
     groups: list[int] = field(default_factory=list)  # noises that cancel share a number
     boxes: dict[int, tuple[int, int]] = field(default_factory=dict)  # noise: its box, its side
     rows: dict[int, tuple[int, int]] = field(default_factory=dict)  # noise: its draw, its row
-    matrices: list[tuple[Fraction, ...]] = field(default_factory=list)  # weights of coordinates
+    whole: dict[int, NoiseLaw] = field(default_factory=dict)  # first noise of one: its law
+    whole_of: dict[int, int] = field(default_factory=dict)  # noise: the first of its law
     weights: list[npt.NDArray[np.uint64]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -107,11 +111,25 @@ class Recorder(Noise):
         """Stand in for noises of whole matrices."""
         if source is not no_bytes:
             return _matrices(scale, weights, count, source)
-        self.matrices += [weights] * count
-        entries = len(weights) * (len(weights) + 1) // 2
-        return self._noise(scale, count * entries, [_ALONE] * count * entries).reshape(
-            count, entries
-        )
+        return self._joint(MatrixNoise(scale, weights), count)
+
+    def vectors(
+        self, scale: Fraction, dimension: int, count: int, source: RandomSource
+    ) -> IntArray:
+        """Stand in for noises of whole vectors."""
+        if source is not no_bytes:
+            return _vectors(scale, dimension, count, source)
+        return self._joint(ball.BallNoise(scale, dimension), count)
+
+    def _joint(self, law: MatrixNoise | ball.BallNoise, count: int) -> IntArray:
+        """Mark noises that have a density together only."""
+        drawn = []
+        for _ in range(count):
+            first = len(self.scales)
+            self.whole[first] = law
+            self.whole_of |= dict.fromkeys(range(first, first + law.size), first)
+            drawn.append(self._noise(law.scale, law.size, [_ALONE] * law.size))
+        return np.stack(drawn)
 
     def row_noise(
         self, sizes: Sequence[int], scale: Fraction, count: int, source: RandomSource
@@ -156,6 +174,7 @@ class Recorder(Noise):
             (joint, "discrete_boxes", self.box),
             (class_rows, "many_rows", self.row_noise),
             (matrix, "wishart_differences", self.matrix),
+            (ball, "ball_vectors", self.vectors),
         ):
             yield self
 
@@ -231,8 +250,10 @@ def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, 
             continue
         first_holder[noise] = cell
         shared, _ = recorder.boxes.get(noise) or recorder.rows.get(noise, (-1, 0))
+        shared = recorder.whole_of.get(noise, shared)
         together[recorder.scales[noise], recorder.groups[noise], shared].append(cell)
     laws: list[StepLaw] = []
+    law: NoiseLaw
     for (scale, group, shared), cells in together.items():
         centre = centres[cells].astype(np.int64)
         bare += [cells, (centres[cells] - centre).tolist()]  # noise hides no fraction
@@ -240,7 +261,12 @@ def _noises(centres: Any, up: Any, down: Any, recorder: Recorder) -> tuple[Any, 
         if own[0] in recorder.rows:
             laws.append(_class_rows(centre, scale, own, recorder))
             continue
-        law: NoiseLaw = DiscreteLaplace.of(scale, [len(cells)])
+        if own[0] in recorder.whole_of:
+            law = recorder.whole[shared]
+            told = own == [*range(shared, shared + law.size)]
+            laws.append(Added(centre, law) if told else Opaque())
+            continue
+        law = DiscreteLaplace.of(scale, [len(cells)])
         if group == _GAUSSIAN:
             law = DiscreteGaussian((scale,), (len(cells),))
         elif group >= 0:
@@ -267,6 +293,7 @@ def _class_rows(
     return Added(np.append(cells, total), ClassRows(scale, values, 1, 1))
 
 
+_FLOATS = 1e-12  # A norm that is computed in floats is known up to this part.
 _CLEAR = 1e-9  # Below (1 - 1e-9) epsilon floats decide; closer, compare exact fractions.
 
 
@@ -480,7 +507,7 @@ class _Comparison:
                 points: Any = other
                 ratio *= one.ratio(points)
             else:
-                rest += Fraction(loss)
+                rest += loss if isinstance(loss, Fraction) else Fraction(loss * (1 - _FLOATS))
         return rest <= epsilon and ratio <= _exp_from_below(epsilon - rest)
 
 

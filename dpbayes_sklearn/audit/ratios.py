@@ -27,7 +27,15 @@ import numpy.typing as npt
 from scipy.special import kve
 
 from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
-from dpbayes_sklearn.audit._steps import Added, Ball, Choice, LogisticMode, Mode, StepLaw
+from dpbayes_sklearn.audit._steps import (
+    Added,
+    Ball,
+    Choice,
+    ConvexMode,
+    LogisticMode,
+    PerturbedMinimum,
+    StepLaw,
+)
 from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.recording import ModeSearch, Recording, ScoredChoice
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
@@ -42,6 +50,7 @@ from dpbayes_sklearn.noise import (
     SupNorm,
     ZeroSum,
 )
+from dpbayes_sklearn.noise.ball import BallNoise
 from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy import Budget
 
@@ -107,11 +116,10 @@ def _(step: Ball, runs: int, sharper: bool, noise: Noise) -> AnyArray:
     return noise.ball(times * step.precision, times * step.linear, step.radius, runs)
 
 
-@redrawn.register(Mode)
-@redrawn.register(LogisticMode)
-def _(step: Any, runs: int, sharper: bool, noise: Noise) -> AnyArray:
-    gradient_noise = halved(step.plan.gradient_noise) if sharper else step.plan.gradient_noise
-    own = replace(step.objective, plan=step.plan._replace(gradient_noise=gradient_noise))
+@redrawn.register
+def _(step: PerturbedMinimum, runs: int, sharper: bool, noise: Noise) -> AnyArray:
+    law = step.plan.gradient_noise
+    own = step.with_noise(halved(law) if sharper else law)
     return np.array([noise.minimum(own) for _ in range(runs)])
 
 
@@ -174,7 +182,7 @@ _RATIOS: dict[type[StepLaw], Callable[..., FloatArray]] = {
     Choice: _choice_ratio,
     ScoredChoice: _choice_ratio,
     Ball: _ball_ratio,
-    Mode: _mode_ratio,
+    ConvexMode: _mode_ratio,
     LogisticMode: _mode_ratio,
 }
 
@@ -215,6 +223,11 @@ def _(law: ZeroSum, noise: IntArray) -> FloatArray:
 def _(law: SupNorm, noise: IntArray) -> FloatArray:
     norms = np.ceil(np.abs(noise) / np.array(law.sides)).max(axis=1)
     return np.asarray(-norms / float(law.scale * law.grid))
+
+
+@log_density.register
+def _(law: BallNoise, noise: IntArray) -> FloatArray:
+    return np.asarray(-np.sqrt(np.square(noise.astype(float)).sum(axis=1)) / float(law.scale))
 
 
 @log_density.register

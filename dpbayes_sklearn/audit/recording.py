@@ -16,7 +16,7 @@ import math
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce, singledispatch
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -352,7 +352,7 @@ class _Recorder(Noise):
             self._inside.append((law, arrays, noisy))
             return noisy
         flat = np.concatenate([np.ravel(array) for array in arrays])
-        declared = self._log.bound()
+        declared = self._log.bound() if isinstance(law, DiscreteGaussian) else None
         step = Added(flat, law) if declared is None else Calibrated(flat, law, declared)
         noisy = self._answer(step, lambda: Noise.add(self, arrays, law))
         if sum(map(np.size, noisy)) != flat.size:

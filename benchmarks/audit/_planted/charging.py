@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from copy import copy
+from dataclasses import replace
 from fractions import Fraction
 from tempfile import NamedTemporaryFile
 
@@ -15,7 +16,6 @@ from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.noise.discrete_laplace import truncated_laplace
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
-from dpbayes_sklearn.regression.mode import shares_of
 
 FAULTS = Faults("charging")
 CHARGES, PARTS = "charges", "parts"
@@ -83,12 +83,10 @@ def _(real, self, connection, spend):
 
 FAULTS.rows(PARTS, {
     "The zCDP of draws leaves out the histograms of target and columns":
-        at("regression.plans.draws_cost", lambda real, statistics, prior, budget, n_draws: (
-               (cost := real(statistics, prior, budget, n_draws))[0]
-               - (lambda shares: (shares.target**2 + shares.columns**2) / 2)(
-                   shares_of(statistics, prior, budget)
-               ), cost[1]
-           ), "regression, Sampler(n_samples=30), person"),
+        at("convex.draws.DrawsPlan.of", lambda real, cls, *given, **options: replace(
+               plan := real(cls, *given, **options),
+               cost=plan.cost._replace(rho=plan.cost.rho - plan.look_share**2 / 2),
+           ), "regression, Sampler(n_samples=30), record, add_remove"),
     "The mean of the number of runs is left out of the price of a search":
         at("model_selection.rehearsal.winner_epsilon",
            lambda real, *args: real(*args[:-1], 1.0), "search, geometric, 0.001")

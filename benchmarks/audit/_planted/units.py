@@ -18,7 +18,6 @@ WORLDS, REPLAY, ORDER = "enumeration of units", "replay of units", "order of rec
 COUNTED, POSITIONS = "data.persons.counted_records", "noise.noise.random_positions"
 COINS, BLOCK = "model_selection.runs.coins_of", "regression.moments.Block"
 RECORDS = PrivacyUnit("record")
-SAMPLES = tuple(f"{m}.drawn_sample" for m in ("regression.step_noise", "regression.release"))
 
 FAULTS.rows(WORLDS, {
     "All records of a person are thought to move what one of them does":
@@ -40,12 +39,12 @@ FAULTS.rows(WORLDS, {
     "Sums of a regression are protected for one record of a person":
         at(f"{BLOCK}.protecting", changed(times=1), "laplace, person (2 records), MomentUniverse"),
     "The matrix of a record that comes is thought to move by half of its square":
-        at("regression.gram.GramMatrix.bound", lambda real, self: real(self) / 2,
-           "gaussian, record, add_remove, MomentUniverse"),
+        at("regression.gram.GramMatrix.protecting", lambda real, self, unit: replace(
+               real(self, unit), bound=self.bound / 2
+           ), "laplace, record, add_remove, MomentUniverse"),
     "Gaussian sums are protected for one record of a person":
         at("regression.gram.GaussianGram.protecting", lambda _, self, unit: self,
-           "gaussian, person (2 records), add_remove, MomentUniverse")
-        .also(f"{BLOCK}.gaussian", lambda real, self: real(replace(self, times=1))),
+           "gaussian, person (2 records), add_remove, MomentUniverse"),
     "Gaussian counts are calibrated to shifts of one":
         at("counts.tables.CountTables.shifts",
            lambda real, *args: {(1, w): cells for (_, w), cells in real(*args).items()},
@@ -77,8 +76,9 @@ FAULTS.rows(REPLAY, {
     "Records without a target are left out although the number of records is public":
         at("base.supervised.SupervisedEstimator._leaves_out", True, "BayesianNaiveBayes"),
     "A regression divides by the exact number of records":
-        at("regression.moments.Moments.n", lambda _, self: self.records.n,
-           "BayesianLinearRegression"),
+        at("convex.mode.ModePlan.release", lambda real, self, statistics, noise: real(
+               replace(self, facts=Facts(statistics.n)), statistics, noise
+           ), "BayesianLinearRegression"),
     "Bins follow from the exact number of records":
         at("base.classifier.DiscreteClassifier._settle",
            lambda real, self, declared, domains, table, n: real(
@@ -126,41 +126,45 @@ FAULTS.rows("parts", {
 })  # fmt: skip
 
 
+def _of_every_second(real, shard, *given, **public):
+    """Ask every second record."""
+    every = shard._replace(table=shard.table.rows(slice(0, None, 2)), target=shard.target[::2])
+    return 2 * real(every, *given, **public)
+
+
 def _by_place(_, n, every, unit, noise):
     """Ask every s-th record."""
     return None if every == 1 or unit.size_is_secret else np.arange(0, n, every)
 
 
 FAULTS.rows(ORDER, {
-    "Where a regression lies is read from every s-th record":
-        at("regression.step_noise.drawn_sample", _by_place, "sorted: laplace"),
-    "Residuals are those of every s-th record":
-        at("regression.release.drawn_sample", _by_place, "sorted: laplace"),
+    "The score of a regression is that of every second record, twice":
+        at("convex.linear.sum_scores", _of_every_second, "sorted: regression, in memory, record"),
     "A temperature is learned from every s-th record":
         at("counts.plans.drawn_sample", _by_place, "sorted: temperature"),
-    "Residuals of persons are those of every s-th record":
-        at("regression.release.drawn_sample", lambda real, n, every, unit, noise: (
+    "A temperature of persons is learned from every s-th record":
+        at("counts.plans.drawn_sample", lambda real, n, every, unit, noise: (
                _by_place(real, n, every, unit, noise)
                if unit.name == "person"
                else real(n, every, unit, noise)
-           ), "places: regression, in memory, person"),
+           ), "places: temperature, in memory, person"),
     "Every s-th record is asked, from a random one on":
         at(POSITIONS,
            lambda _, n, size, source: source(1)[0] % (n // size) + n // size * np.arange(size),
-           "places: regression"),
+           "places: temperature"),
     "A sample is a block of records that are next to each other":
         at(POSITIONS, lambda _, n, size, source: np.sort(
                (int.from_bytes(source(8), "big") % n + np.arange(size)) % n
            ), "places: temp"),
     "The first records are sampled more often than others":
         at(POSITIONS, lambda _, n, size, source: random_positions(max(n // 2, size), size, source),
-           "places: regression"),
+           "places: temperature"),
     "Of a sample only the records in the first block are added up":
         at("data.records.LocalRecords.total", lambda real, self, ask, at=None: real(
                self, ask, None if at is None else np.arange(len(at))
-           ), "places: regr"),
+           ), "places: temp"),
     "A sample is drawn where the number of records is secret":
-        at((*SAMPLES, "counts.plans.drawn_sample"),
+        at("counts.plans.drawn_sample",
            lambda _, n, every, unit, noise: drawn_sample(n, every, RECORD, noise), "add_remove"),
     "A search holds out the last records":
         at(POSITIONS, lambda _, n, size, __: np.arange(n - size, n), "places: held out, record"),
@@ -172,10 +176,10 @@ FAULTS.rows(ORDER, {
 })  # fmt: skip
 
 
-@FAULTS.row(ORDER, "data.dask.PartitionedRecords.total", "places: regression, dask, person")
+@FAULTS.row(ORDER, "data.dask.PartitionedRecords.total", "places: temperature, dask, person")
 def _(real, self, ask, at=None):
-    """Residuals of persons are those of every s-th record, on dask alone."""
-    if at is not None and "squared_residuals" in repr(ask):
+    """Samples of persons are those of every s-th record, on dask alone."""
+    if at is not None:
         at = np.linspace(0, self.n, len(at), endpoint=False).astype(np.intp)
     return real(self, ask, at)
 
