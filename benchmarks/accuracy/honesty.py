@@ -53,7 +53,12 @@ from scipy import stats
 
 from benchmarks.data.families import FAMILIES, Data, FloatArray, seen
 from benchmarks.data.regression import CHOSEN_ON, TABLES
-from dpbayes_sklearn import BayesianLinearRegression, BayesianLogisticRegression, Categories
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    Categories,
+    Interval,
+)
 
 RECORDS = (3000, 20_000, 100_000)
 EPSILONS = (0.5, 1.0, 4.0)
@@ -114,8 +119,14 @@ def exact_of(data: Data) -> Exact:
 
 @cache
 def table(name: str) -> Data:
-    """Return a public table."""
-    return Data(*TABLES[name]())
+    """Return a public table, within its declared bounds."""
+    data = Data(*TABLES[name]())
+    X, bounds = data.X.copy(), data.schema.target
+    for column, domain in data.schema.columns.items():
+        if isinstance(domain, Interval) and not domain.dates:
+            X[column] = X[column].clip(domain.low, domain.high)
+    y = np.clip(data.y, bounds.low, bounds.high) if isinstance(bounds, Interval) else data.y
+    return data._replace(X=X, y=y)
 
 
 @cache

@@ -282,7 +282,7 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
     def read_scores(self, known: Known, noisy: list[IntArray], law: NoiseLaw) -> Known:
         """Return the sizes of scores."""
         sd = math.sqrt(law.variance(0))
-        up, down = (Counts.of(np.asarray(each, np.float64), sd, True) for each in noisy)
+        up, down = (Counts.of(np.asarray(each, np.float64), sd) for each in noisy)
         lengths = np.abs(known.matrix[:, 0]) + np.abs(known.matrix[:, 1:]).sum(axis=1)
         farthest = math.sqrt(float(lengths @ lengths) / self.p)
         far = known.target.farthest
