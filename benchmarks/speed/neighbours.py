@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from benchmarks.speed.clock import measure
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
-from dpbayes_sklearn.regression.mode import RobustLoss
+from dpbayes_sklearn.convex.losses import HuberLoss
 
 RECORDS = 300
 Table = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
@@ -74,13 +74,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=400)
     repeats = parser.parse_args().repeats
-    steps, real = [0], RobustLoss._derivatives
+    steps, real = [0], HuberLoss.gradient
 
-    def counted(loss: RobustLoss, w: npt.NDArray[np.float64]) -> Any:
+    def counted(loss: HuberLoss, w: npt.NDArray[np.float64]) -> Any:
         steps[0] += 1
         return real(loss, w)
 
-    RobustLoss._derivatives = counted  # type: ignore[method-assign]
+    HuberLoss.gradient = counted  # type: ignore[method-assign]
     print("| fit | steps | wall-clock | processor | median wall-clock, ms |\n|---|---|---|---|---|")
     for pair in pairs():
         seen = np.zeros((3, 2, repeats))

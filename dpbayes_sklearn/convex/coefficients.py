@@ -15,6 +15,7 @@ from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.convex.design import MISSING, Design
 from dpbayes_sklearn.convex.posterior import GaussianPosterior
 from dpbayes_sklearn.convex.slopes import contrasts
+from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import YEAR
 
@@ -227,14 +228,15 @@ def joint_covariance(
     """Return the covariance of the rows of a table, with the variances that the table states."""
     _, combined = contrasts(design)
     combined = combined if design.intercept else combined[1:]
-    return scaled_covariance(combined @ posterior.believed[1] @ combined.T, table)
+    with quiet_numpy():
+        return scaled_covariance(combined @ posterior.believed[1] @ combined.T, table)
 
 
 def scaled_covariance(covariance: FloatArray, table: CoefficientTable) -> FloatArray:
     """Return a covariance with the variances that a table states."""
     own = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
     sds = np.array([row.sd for row in table.rows])
-    with np.errstate(over="ignore", invalid="ignore"):
+    with quiet_numpy():
         scaled: FloatArray = covariance * np.outer(sds / own, sds / own)
     return scaled
 

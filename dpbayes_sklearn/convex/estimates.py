@@ -205,6 +205,17 @@ def posterior_of(known: Known, prior: GaussianPrior) -> GaussianPosterior:
     )
 
 
+def posterior_of_mode(known: Known, prior: GaussianPrior) -> GaussianPosterior:
+    """Return the released mode alone, of which nothing is known but that it varies."""
+    level = np.zeros(known.matrix.shape[1])
+    level[0] = known.target.centre
+    mean = np.nan_to_num(known.matrix.T @ known.mode * known.target.deviation) + level
+    flat = np.eye(len(level)) * known.target.deviation**2
+    residual = known.target.deviation**2 if prior.noise_variance is None else prior.noise_variance
+    windows = Windows.whole(prior.design.width)
+    return GaussianPosterior(mean, flat, residual, None, windows, known.n)
+
+
 def _score(known: Known, beyond: Beyond, intercept: bool) -> FloatArray:
     """Return the score, with what the level has beyond the limit as far as it is believed."""
     if not intercept:

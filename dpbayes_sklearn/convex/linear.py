@@ -27,6 +27,7 @@ which a record has one count in each column, vectors and matrices of vectors of 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -43,6 +44,7 @@ from dpbayes_sklearn.convex.estimates import (
     Tails,
     choose_limits,
     posterior_of,
+    posterior_of_mode,
 )
 from dpbayes_sklearn.convex.losses import FARTHEST, HuberLoss, Turned
 from dpbayes_sklearn.convex.perturbed import Body, PerturbedLoss, PerturbedPlan, ball_body
@@ -64,6 +66,7 @@ from dpbayes_sklearn.convex.record_sums import (
 )
 from dpbayes_sklearn.convex.records import LinearRecords
 from dpbayes_sklearn.convex.tails import EDGES, MIDDLES, Counts, Place, place
+from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.release import Facts, Step, StepPlan
@@ -342,8 +345,15 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
         return Measured(_symmetric(noisy[0] * unit), _symmetric(law.variances * unit**2))
 
     def posterior(self, known: Known) -> GaussianPosterior:
-        """Return least squares with intervals, and a shrunk model for predictions."""
-        return posterior_of(known, self.prior)
+        """Return least squares with intervals, and a shrunk model for predictions.
+
+        Where what was released is so far out that floats cannot tell, the mode alone is read.
+        """
+        with quiet_numpy(), suppress(np.linalg.LinAlgError):
+            found = posterior_of(known, self.prior)
+            if all(np.isfinite(each).all() for each in (*found.believed, found.covariance)):
+                return found
+        return posterior_of_mode(known, self.prior)
 
 
 def _asked(records: LinearRecords, ask: Any, **public: Any) -> IntArray:
