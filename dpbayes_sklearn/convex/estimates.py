@@ -194,7 +194,7 @@ def posterior_of(known: Known, prior: GaussianPrior) -> GaussianPosterior:
     way, covariance = _shrunk(equation, known, declared, beyond.variance, prior.design)
     residual = prior.noise_variance
     if residual is None:
-        residual = tails.mean_square(tails.farthest_score) * known.target.deviation**2
+        residual = tails.mean_square(limits.score) * known.target.deviation**2
     return GaussianPosterior(
         back @ (known.mode + way) + level,
         back @ covariance @ back.T,

@@ -16,6 +16,7 @@ from dpbayes_sklearn.schema import Categories
 
 # A 95 % interval of a normal variable reaches this many standard deviations.
 _USUAL_REACH = float(ndtri(0.975))
+_SURE = 3.5  # Nor is it if its curvature is not so many deviations of its own noise.
 _LOST = 0.1  # A combination is not identified if its variance is this part of the prior's.
 
 
@@ -124,6 +125,7 @@ def slopes_of(
     doubtful += np.einsum("ij,jk,ik->i", weights, equation.noise, weights)
     doubtful += growth * far - known_noise * np.square(weights).sum(axis=1)
     lost = variance + growth * far > _LOST * (np.square(combined) @ equation.prior_sd**2)
+    lost |= growth > _SURE**-2
     growth[lost | (doubtful > believed * sampling)] = 1.0
     read = covariance @ weighted.T
     sampled = read @ equation.sampling @ read.T
