@@ -16,8 +16,9 @@ from dpbayes_sklearn.schema import Categories
 
 # A 95 % interval of a normal variable reaches this many standard deviations.
 _USUAL_REACH = float(ndtri(0.975))
-_SURE = 3.5  # Nor is it if its curvature is not so many deviations of its own noise.
 _LOST = 0.1  # A combination is not identified if its variance is this part of the prior's.
+_SURE = 3.5  # Nor is it if its curvature is not so many deviations of its own noise.
+_NOTHING = 1e-100  # Variance of a constant that a model does not have.
 
 
 class Contrast(NamedTuple):
@@ -116,7 +117,7 @@ def slopes_of(
     weighted, precision = equation.weighted(delta, np.outer(delta, delta))
     covariance = np.linalg.inv(precision)
     along = combined @ covariance
-    variance = np.einsum("ij,ij->i", along, combined)
+    variance = np.maximum(np.einsum("ij,ij->i", along, combined), _NOTHING)
     weights = along @ weighted.T  # of the equation's rows, in every estimate
     growth = equation.noise_of_matrix(weights, along) / variance**2
     sampling = np.einsum("ij,jk,ik->i", weights, equation.sampling, weights)
@@ -126,7 +127,7 @@ def slopes_of(
     doubtful += growth * far - known_noise * np.square(weights).sum(axis=1)
     lost = variance + growth * far > _LOST * (np.square(combined) @ equation.prior_sd**2)
     lost |= growth > _SURE**-2
-    growth[lost | (doubtful > believed * sampling)] = 1.0
+    growth[lost | (doubtful > believed * np.maximum(sampling, _NOTHING))] = 1.0
     read = covariance @ weighted.T
     sampled = read @ equation.sampling @ read.T
     return Slopes(

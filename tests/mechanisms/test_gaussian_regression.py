@@ -64,7 +64,7 @@ def test_many_columns_are_learned():
     X, y = simulated(4000, 20, 0)
     declared = {"bounds_X": (-1, 1), "bounds_y": (-8, 8), "random_state": 0}
     model = BayesianLinearRegression(delta=1e-6, mechanism="gaussian", **declared).fit(X, y)
-    assert model.score(X, y) > 0.6  # 0.7 without privacy
+    assert model.score(X, y) > 0.5  # 0.7 without privacy
 
 
 def test_intervals_count_gaussian_noise():

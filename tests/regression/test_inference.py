@@ -210,3 +210,22 @@ def test_larger_levels_are_wider(level):
     for narrow, wide in zip(table(found, level - 0.1), table(found, level), strict=True):
         assert wide.low < narrow.low < narrow.estimate < narrow.high < wide.high
         assert wide.sd == narrow.sd  # of the 95 % interval, whichever is asked for
+
+
+def test_a_model_without_a_constant_has_no_error_of_one():
+    design = Design((Interval(-1, 1),), intercept=False)
+    gram = np.array([[100.0, 0, 0], [0, 30, 10], [0, 10, 30]])
+    slopes = aware(ReleasedMoments(design, 100, gram, np.diag([0.0, 4, 4]))).slopes
+    assert np.isfinite(slopes.growth).all()
+    assert slopes.mean[0] == 0
+    assert not (slopes.sampling + slopes.privacy)[0].any()
+
+
+def test_a_curvature_within_its_own_noise_identifies_nothing():
+    """Whatever the noise made of it: a tenth of such releases would exclude the slope by far."""
+    design = Design((Interval(-1, 1),), intercept=False)
+    for seen, known in ((30.0, False), (-30.0, False), (60.0, True)):
+        gram = np.array([[100.0, 0, 0], [0, seen, 10], [0, 10, 30]])
+        noise = np.array([[0.0, 0, 0], [0, 100, 4], [0, 4, 4]])
+        growth = aware(ReleasedMoments(design, 100, gram, noise)).slopes.growth[1]
+        assert (growth < 0.2) == known
