@@ -190,7 +190,8 @@ def logistic_steps() -> Iterator[tuple[str, Worst, str]]:
     steps = [_step(lambda noise, s=s: perturbed_mode(s, mode, noise)) for s in sides]
     yield "mode", Worst(*steps, two), "modes"
     sides = [_Labelled(number, ((1.0, 0),) * k).mapped for k in (0, 1)]
-    known = coordinates(number, sides[0].tables, [np.eye(BINS)[0]], [0.0])  # the record is at the far end
+    far = [np.eye(BINS)[0]]  # the record is at the other end
+    known = coordinates(number, sides[0].tables, far, [0.0])
     curvature = CurvaturePlan.of(number, 2, two, ADDED, known.limit)
     answer = partial(curvature.release, point=np.zeros(2), centred=known.centred)
     steps = [_step(lambda noise, s=s: answer(s, noise=noise)) for s in sides]

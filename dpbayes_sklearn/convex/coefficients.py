@@ -297,6 +297,9 @@ def _row(
     variance = sampling + privacy
     half = _half_width(variance, growth, float(ndtri(0.5 + level / 2)))
     sd = _half_width(variance, growth, _USUAL_REACH) / _USUAL_REACH
+    if math.isinf(half):  # an estimate would be that of the prior, or of the noise
+        unknown = math.nan, math.inf, -math.inf, math.inf, math.nan, math.inf, math.nan
+        return Coefficient(name, *unknown)
     # products, as powers of floats raise an error where products are infinite
     others = math.sqrt(max(sd * sd - sampling, 0.0))
     at_zero = variance + growth * value * value
