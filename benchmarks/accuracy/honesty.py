@@ -34,8 +34,9 @@ Run ``python -m benchmarks.accuracy.honesty`` for all cells, in an hour. Quick m
 
 ``--output cells.csv`` writes the cells, ``--before cells.csv`` prints those of another run in
 square brackets; ``--print cells.csv`` only prints a file: coverage, and in brackets the width and
-the share of slopes without an interval. ``--mechanism gaussian`` has a delta of 1e-6; ``--jobs 2``
-has two processes.
+the share of slopes without an interval; with ``--page page.md`` into the page, too, between its
+lines ``<!-- cells: begin -->`` and ``<!-- cells: end -->``. ``--mechanism gaussian`` has a delta of
+1e-6; ``--jobs 2`` has two processes.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ import argparse
 import math
 import time
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -345,6 +347,16 @@ def summary(cells: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def put(page: Path, name: str, table: str) -> None:
+    """Write a table between the lines of a page that have its name."""
+    ends = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, start, rest = page.read_text("utf-8").partition(ends[0])
+    after = rest.partition(ends[1])[2]
+    if not start:
+        raise SystemExit(f"{page} has no line {ends[0]}.")
+    page.write_text(f"{before}{ends[0]}\n\n{table}\n\n{ends[1]}{after}", "utf-8")
+
+
 def names(wanted: list[str]) -> list[str]:
     """Return families by their names, or those of a group; ``tables`` are the public tables."""
     groups: dict[str, list[str]] = {"tables": [*TABLES]}
@@ -374,6 +386,7 @@ def main() -> None:
     parser.add_argument("--output")
     parser.add_argument("--before")
     parser.add_argument("--print", dest="shown")
+    parser.add_argument("--page")
     options = parser.parse_args()
     how = {"mechanism": options.mechanism} if options.mechanism else {}
     how |= {"delta": 1e-6} if options.mechanism == "gaussian" else {}
@@ -383,6 +396,8 @@ def main() -> None:
     if options.shown:
         cells = written(options.shown)
         print(overview(cells, before) + "\n\n" + summary(cells))
+        if options.page:
+            put(Path(options.page), Path(options.shown).stem, overview(cells, before))
         return
     print(HEAD)
     rows: list[dict[str, Any]] = []
