@@ -23,11 +23,11 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from dpbayes_sklearn.regression.ball_draws import score_range
 from joblib import Parallel, delayed
 
 from benchmarks.data.regression import labsup
 from dpbayes_sklearn import BayesianLinearRegression, Interval
+from dpbayes_sklearn.convex.draws import score_range
 from dpbayes_sklearn.noise import Noise
 
 PRECISIONS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)

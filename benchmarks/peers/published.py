@@ -7,8 +7,7 @@ public bounds, as coordinates in [-1, 1] with a constant, and the bound of their
 from them. It needs a delta, and its epsilon is for a record that is added or removed; that of this
 library is for one that is replaced, with a delta of 0: the harder promise.
 
-Most constants of this library were chosen on the first four tables, those of the two stages on all
-eight.
+Constants of this library were chosen on the first four tables.
 
 ``--intervals`` compares widths of the intervals of coefficients with those of least squares, in two
 simulations of others: the example of BinAgg (Lin, Slavković and Bhoomireddy, AISTATS 2026), whose
