@@ -35,7 +35,7 @@ FOLDERS = (ROOT, PACKAGE, ROOT / "tests", ROOT / "docs", ROOT / "benchmarks", RO
 ELSEWHERE = {  # names that are not in the code of this repository, by whose they are
     "scikit-learn": "AdaBoostClassifier KMeans PCA RFECV TunedThresholdClassifierCV "
     "VotingRegressor bootstrap copy_X var_smoothing",
-    "diffprivlib": "DiffprivlibCompatibilityWarning pop_default set_default spent_budget "
+    "diffprivlib": "DiffprivlibCompatibilityWarning histogram pop_default set_default spent_budget "
     "linear_regression.py",
     "mlflow, ArviZ": "InferenceData log_dict log_text r_hat serialization_format",
     "dask, Spark, DuckDB": "ProgressBar TimestampType diagnostics temp_directory",
