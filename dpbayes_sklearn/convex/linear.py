@@ -86,7 +86,7 @@ class Shares(NamedTuple):
 
 _WHOLE = Shares(*map(Fraction, ("0.07", "0.08", "0.12", "0.17", "0.42", "0.10", "0.04")))
 """Where records are many."""
-_LENGTHS_SHARE = Fraction(3, 10)  # Part of the share of the tails that lengths of records get.
+_LENGTHS_SHARE = Fraction(1, 2)  # Part of the share of the tails that lengths of records get.
 _VOLUME = Fraction(3, 20)  # The determinants of a mode cost this part of its share.
 _LEAST_RHO, _RHO_EACH = 400.0, 100.0  # The whole recipe needs so many n epsilon/p, and times p.
 _EXPLAINED = 0.2  # Share of the target's variance that features usually explain.
