@@ -119,7 +119,7 @@ def test_a_card_describes_inference_and_calibration(
 
 @pytest.mark.parametrize(("inference", "counted"), [("noise_aware", True), ("plug_in", False)])
 def test_a_regression_shows_its_coefficients(inference: str, counted: bool) -> None:
-    model = BayesianLinearRegression(10, bounds_X=(0, 1), bounds_y=(0, 1), inference=inference)
+    model = BayesianLinearRegression(30, bounds_X=(0, 1), bounds_y=(0, 1), inference=inference)
     card = model.fit(X, Y).card()
     assert "| x1 | " in card
     assert ("include the privacy noise" in card) is counted

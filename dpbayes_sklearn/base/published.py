@@ -181,7 +181,8 @@ def _inference(model: Any) -> _Section:
 def _how(model: Any) -> str:
     """Return how the release was used, as the parameter ``inference`` calls it."""
     mechanism, wanted = model.guarantee_.mechanism, str(getattr(model, "inference", ""))
-    if mechanism in _DIRECT or (mechanism in _OF_CHOICES and wanted != "noise_aware"):
+    direct = mechanism in _DIRECT and getattr(model.posterior_, "slopes", None) is None
+    if direct or (mechanism in _OF_CHOICES and wanted != "noise_aware"):
         return "direct"
     return "noise_aware" if (mechanism, wanted) == ("fourier", "adaptive") else wanted
 
