@@ -80,3 +80,14 @@ def test_intervals_that_are_too_narrow_or_beside_the_truth_are_seen(width, shift
     assert row.z_high == pytest.approx(1 / width, rel=0.3)
     assert [text.split()[0] for text in honesty.failures(row)] == missed
     assert not any("?" in text for text in honesty.failures(row))
+
+
+def test_a_table_is_written_between_the_lines_of_its_name(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- cells: begin -->\nold\n<!-- cells: end -->\nb\n", "utf-8")
+    for table in ("| first |", "| second |"):
+        honesty.put(page, "cells", table)
+    expected = "a\n<!-- cells: begin -->\n\n| second |\n\n<!-- cells: end -->\nb\n"
+    assert page.read_text("utf-8") == expected
+    with pytest.raises(SystemExit, match="no line"):
+        honesty.put(page, "others", "")

@@ -39,7 +39,7 @@ CURVES: dict[str, dict[str, object]] = {
         for e in EPSILONS
     },
     "sampler, epsilon=1, noise-aware": {"epsilon": 1.0, "mechanism": "sampler"},
-    "laplace, epsilon=1, noise-aware": {"epsilon": 1.0},
+    "default, epsilon=1": {"epsilon": 1.0},
 }
 
 

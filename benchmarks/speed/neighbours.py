@@ -3,7 +3,7 @@
 Two tables of 300 records that differ in one are fitted in turns. The best threshold on the first
 half of the times is judged on the second: its advantage is the share of true positives less that of
 false ones, which a release with an epsilon of 1 keeps below tanh(1/2) = 0.46. A regression by "map"
-looks for its mode in steps, and an outlier costs another one.
+looks for its mode in steps, whose number depends on the records.
 
 Run ``python -m benchmarks.speed.neighbours [--repeats 400]``; it prints Markdown, in two minutes.
 Other programs on the machine blur the times, those of the processor less, the steps not at all.
