@@ -141,6 +141,7 @@ class CoefficientDraws(GaussianPosterior):
 _CHUNK_CELLS = 1 << 18  # A chunk of this many cells stays in the cache and keeps a thread busy.
 # Farther from 0, in half-widths, products of unmapped numbers lose too many digits.
 _FARTHEST_UNMAPPED = 2.0**20
+_UNMAPPED_BITS = 400  # Squares of units beyond 2**±400 might overflow, or vanish.
 _CLOSE_TO_BOUND = 2.0**-40  # A window that ends this near a bound ends there.
 
 
@@ -157,13 +158,16 @@ class ClippedNumbers:
     def of(cls, design: Design, windows: Windows, table: Table) -> ClippedNumbers | None:
         """Return the ends of bounds and windows; None if that is not all that a table needs.
 
-        So it is if a column has categories or a type of its own, or bounds far from 0.
+        So it is if a column has categories or a type of its own, or bounds far from 0, or of a size
+        whose square is none.
         """
         centres, halves = design.scales
         numbers = bool(design.width) and bool(design.numbers.all())
         if not numbers or table.as_numbers(table.without_rows()) is None:
             return None
         if (np.abs(centres) > _FARTHEST_UNMAPPED * halves).any():
+            return None
+        if (np.abs(np.log2(halves)) > _UNMAPPED_BITS).any():
             return None
         low, high = windows.centres - windows.halves, windows.centres + windows.halves
         low = np.where(low < _CLOSE_TO_BOUND - 1, -1.0, low)
