@@ -212,8 +212,11 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         if self.located:
             places = [place(np.asarray(each, np.float64), n, sd) for each in numbers]
             spreads = np.array([each.spread for each in places])
-            middles = np.array([each.centre for each in places]) * design.intercept
-            halves[design.numbers] = np.minimum(_REACH * spreads, 1 + np.abs(middles))
+            middles = np.array([each.centre for each in places])
+            away = np.zeros(len(middles)) if design.intercept else np.abs(middles)
+            middles = middles * design.intercept  # without a constant windows are around 0
+            halves[design.numbers] = np.minimum(_REACH * spreads + away, 1 + np.abs(middles))
+            spreads = np.hypot(spreads, away)
             centres[design.numbers] = middles
         squares = np.where(design.signs, 1.0, 1 / design.n_values)
         squares[design.numbers] = np.minimum((spreads / halves[design.numbers]) ** 2, 1.0)

@@ -1,4 +1,4 @@
-"""The releases of a linear regression: what they spend, what they draw, and that they never fail."""
+"""The releases of a linear regression: what they spend and draw, and that they never fail."""
 
 from __future__ import annotations
 
@@ -33,8 +33,13 @@ KINDS = {
     "all": (NUMBER, SIGN, LEVELS, MARKED),
     "nothing": (),
 }
-PLANS = {"whole": (Auto(), 10**6, {}), "few": (Auto(), 50, {}), "map": (MAP(), 10**6, {}),
-         "sampler": (Sampler(), 10**6, {}), "ball": (MAP(), 10**4, {"coef_bound": 0.5})}  # fmt: skip
+PLANS = {
+    "whole": (Auto(), 10**6, {}),
+    "few": (Auto(), 50, {}),
+    "map": (MAP(), 10**6, {}),
+    "sampler": (Sampler(), 10**6, {}),
+    "ball": (MAP(), 10**4, {"coef_bound": 0.5}),
+}
 
 
 def planned(which, kinds="all", epsilon=Fraction(1), unit=RECORD, intercept=True, delta=0, n=None):
