@@ -14,7 +14,7 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, Budget, PrivacyUnit
-from dpbayes_sklearn.release import Facts, RecordCount, SizePlan
+from dpbayes_sklearn.release import RecordCount, SizePlan
 from dpbayes_sklearn.schema import Categories, Interval
 
 UNITS = [
@@ -114,8 +114,7 @@ def test_the_sensitivity_of_moments_is_what_records_do(unit):
         )
         here = world.statistics(rest + one)
         there = world.statistics(rest if unit.size_is_secret else rest + other)
-        size = Facts(5)
-        for shift in shifts(here.sized(size), there.sized(size), unit):
+        for shift in shifts(here, there, unit):
             assert shift.moved <= shift.sensitivity * (1 + 1e-9), shift
             share = shift.moved / shift.sensitivity
             seen[shift.what] = max(seen.get(shift.what, 0.0), share)
