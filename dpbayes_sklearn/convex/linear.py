@@ -46,7 +46,7 @@ from dpbayes_sklearn.convex.estimates import (
     posterior_of,
     posterior_of_mode,
 )
-from dpbayes_sklearn.convex.losses import FARTHEST, HuberLoss, Turned
+from dpbayes_sklearn.convex.losses import FARTHEST, RECORDS_PER_RIDGE, HuberLoss, Turned
 from dpbayes_sklearn.convex.perturbed import Body, PerturbedLoss, PerturbedPlan, ball_body
 from dpbayes_sklearn.convex.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.convex.record_sums import (
@@ -259,7 +259,8 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
 
         def ridge(body: Body) -> FloatArray:
             reach = FARTHEST / math.sqrt(self.p) / 4
-            sure = max(shape.n * known.target.farthest**2 / (2 * reach) ** 2, body.farthest / reach)
+            far = shape.n * known.target.farthest**2 / (2 * reach) ** 2
+            sure = max(far, body.farthest / reach, shape.n / RECORDS_PER_RIDGE)
             return np.asarray(np.maximum(body.variance / (n * prior), sure))
 
         return rows, PerturbedPlan.of(

@@ -48,6 +48,8 @@ LATTICE = 1 / _PARTS**2
 """Parameters at which gradients are asked for are multiples of it."""
 FARTHEST = 2.0**17
 """The length of parameters, at most: products with records are exact."""
+RECORDS_PER_RIDGE = 2.0**10
+"""The ridge is at least n over this: with less, a search goes to and fro between the kinks."""
 # A clipped residual is a whole number of parts of the largest limit, and of their parts.
 _COARSE, _FINE = 2.0**16, 2.0**17
 _LARGEST_LIMIT = 4.0  # A short record has at most this many times the limit of one of length R.
@@ -99,7 +101,8 @@ class Turned(NamedTuple):
         """Return the shape of a loss whose records have at most this length."""
         p = len(self.coordinates.steps)
         squares = np.full(p, self.length**2)
-        return Shape(n, squares, True, LATTICE, _rounding(self.largest_limit) * self.length)
+        rounding = _rounding(self.largest_limit) * self.length
+        return Shape(n, squares, True, LATTICE, rounding, self.limit * self.radius)
 
     def chunks(self, shard: Shard, design: Design, scale: Scale) -> Iterator[Chunk]:
         """Yield records that are shortened with their targets."""
@@ -132,7 +135,8 @@ class InWindows(NamedTuple):
     def shape(self, n: int) -> Shape:
         """Return the shape of a loss whose records have one entry of 1 in every column."""
         length = math.sqrt(float(self.squares.sum()))
-        return Shape(n, self.squares, False, LATTICE, _rounding(self.limit) * length)
+        rounding = _rounding(self.limit) * length
+        return Shape(n, self.squares, False, LATTICE, rounding, self.limit * length)
 
     def chunks(self, shard: Shard, design: Design, scale: Scale) -> Iterator[Chunk]:
         """Yield records that are clipped to their windows."""

@@ -26,7 +26,7 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.convex.design import Windows
 from dpbayes_sklearn.convex.estimates import Tails, choose_limits
 from dpbayes_sklearn.convex.hull import hull_body, record_squares
-from dpbayes_sklearn.convex.losses import FARTHEST, HuberLoss, InWindows
+from dpbayes_sklearn.convex.losses import FARTHEST, RECORDS_PER_RIDGE, HuberLoss, InWindows
 from dpbayes_sklearn.convex.perturbed import Body, PerturbedLoss, PerturbedPlan
 from dpbayes_sklearn.convex.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.convex.record_sums import (
@@ -237,7 +237,8 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
 
         def ridge(body: Body) -> FloatArray:
             reach = FARTHEST / math.sqrt(len(usual)) / 4
-            sure = max(shape.n * found.target.farthest**2 / (2 * reach) ** 2, body.farthest / reach)
+            far = shape.n * found.target.farthest**2 / (2 * reach) ** 2
+            sure = max(far, body.farthest / reach, shape.n / RECORDS_PER_RIDGE)
             return np.maximum(body.variance / (seen * usual), sure)
 
         return rows, PerturbedPlan.of(

@@ -56,6 +56,7 @@ from dpbayes_sklearn.privacy.budget import PrivacyUnit
 _SEARCH = Fraction(1, 64)  # The noise that hides where the search ends gets this share.
 _MOST_SEARCH = Fraction(64)  # From this budget on the jitter is far below any other error.
 _FINEST = -30  # The finest lattice of what is released is two to this power.
+_FLOATS = 2.0**-46  # Relative error, at most, of adding up a few terms in floats.
 _NARROW = 2.0**-20  # Parts of a step smaller than this are not distinguished.
 _UPWARD = 1 + 2.0**-40  # This factor covers the rounding of floats.
 _START_RECORDS = 10_000  # Among very many records a search starts with this many.
@@ -128,6 +129,7 @@ class Shape(NamedTuple):
     together: bool  # Whether it is the latter.
     lattice: float  # Parameters at which gradients can be asked for are multiples of this.
     rounding: float  # Error of the gradient of one record.
+    slope: float  # The largest length of a record's gradient.
 
     def determinant(self, ridge: FloatArray) -> float:
         """Return the q: the largest x'x over the ridge."""
@@ -176,7 +178,9 @@ class PerturbedPlan:
         body = body_of(epsilon - search - volume)
         ridge = np.maximum(ridge_of(body), least_ridge(shape, volume, unit))
         p = len(ridge)
-        slack = shape.n * shape.rounding + body.inexact
+        # floats add up terms of the gradient, each at most as long as all of them together
+        floats = _FLOATS * math.sqrt(p) * (shape.n * shape.slope + body.farthest)
+        slack = shape.n * shape.rounding + body.inexact + floats
         error = 4 * (math.sqrt(p) * (shape.steepest + float(ridge.max())) * shape.lattice + slack)
         step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
         jitter = SupNorm.of((1,) * p, 2, search)
