@@ -248,7 +248,7 @@ FAULTS.rows(PARTS, {
            lambda real, shape, e, unit: real(shape, e * unit.max_records, unit), TWO_OF_MAP),
     "Residuals and level of a mode are free":
         at("convex.mode.ModePlan.mode_share", lambda real, self: (
-               real(self) + 2 * mode._LEVEL_SHARE * self.epsilon
+               real(self) + 2 * self.level_share
            ), MAP),
     "The level of residuals is cut at twice its limit":
         at("convex.mode.ModePlan.ask_level", lambda real, self, records, found: [
