@@ -14,7 +14,7 @@ from dpbayes_sklearn.convex.losses import LATTICE
 from dpbayes_sklearn.noise.matrix import Normals
 from dpbayes_sklearn.privacy.budget import RECORD
 from dpbayes_sklearn.privacy.composition import zcdp_rho
-from dpbayes_sklearn.regression.moments import _counts, plain_gram
+from dpbayes_sklearn.regression.moments import _counts
 from dpbayes_sklearn.release import Facts
 
 FAULTS = Faults("regression")
@@ -97,15 +97,11 @@ FAULTS.rows(MOMENTS, {
         at("regression.plans.whole_block",
            changed(l1_sensitivity=half, entry_sensitivities=lambda each: -(-each // 2)),
            "fourier, epsilon=1500"),
-    "The steps of a regression together spend one and a half times epsilon":
-        at("regression.plans._of_products", times(Fraction(3, 2))),
     "Of a replaced record only the square that comes is counted":
         at(f"{GRAM}.law", lambda real, self, epsilon, grid: real(self, 2 * epsilon, grid),
            "laplace, epsilon=1500.0, MomentUniverse"),
     "A residual is thought to be no larger than the prediction":
         at(f"{DRAWN}.score_range", lambda _, limit, reach: reach**2 / 2, "sampler, prior=100"),
-    "The volume around a perturbed mode is thought not to change":
-        at("convex.perturbed.least_ridge", times(0.01), "map, epsilon=1.0"),
     "A replaced record is thought to change the gradient of a perturbed mode once":
         at("convex.mode.hull_body", changed(law=_halved), "map, epsilon=1.0"),
     "Draws of a regression follow a likelihood with twice its weight":
@@ -126,9 +122,6 @@ FAULTS.rows(MOMENTS, {
 FAULTS.rows(GAUSSIAN, {
     "Products of a regression have 5 % less noise":
         at(GAUSSIAN_GRAM, changed(bound=lambda bound: bound * Fraction(361, 400)), "slope"),
-    "A replaced record counts as one that comes or goes in the products of a regression":
-        at(GAUSSIAN_GRAM,
-           lambda real, *public: replace(b := real(*public), bound=b.bound_of_one_record), "slope"),
     "A step draws with twice its share of rho":
         at("regression.moments.GaussianBlock.law",
            lambda real, self, rho, grid: real(self, 2 * rho, grid), "slope"),
@@ -204,7 +197,8 @@ FAULTS.rows(PARTS, {
            ], WHOLE),
     "The noise of a mode hides one of the two roundings":
         at("convex.perturbed.PerturbedPlan.of",
-           changed(jitter=lambda jitter: replace(jitter, scale=jitter.scale / 16)), "whole recipe, x, record, add_remove"),
+           changed(jitter=lambda jitter: replace(jitter, scale=jitter.scale / 16)),
+           "whole recipe, x, record, add_remove"),
     "The plan of a mode follows from the exact number of records, though that is secret":
         at(f"{LINEAR}.ask_mode", lambda real, self, records, known: real(
                replace(self, facts=Facts(records.n)), records, known
@@ -357,21 +351,6 @@ def _(real, shard, *args, **options):
     """The first record of a table is in the sums twice."""
     first = shard._replace(table=shard.table.rows(slice(0, 1)), target=shard.target[:1])
     return real(shard, *args, **options) + real(first, *args, **options)
-
-
-def _kept(real, self, found):
-    told = real(self, found)
-    object.__setattr__(told, "kept", _SEEN[-1])
-    return told
-
-
-FAULTS.rows("leak walk", {
-    "Exact sums stay with the posterior":
-        at("convex.mode.ModePlan.posterior", _kept)
-        .also("convex.mode.ModePlan.ask_look", lambda real, self, records, found: (
-            _SEEN.append(plain_gram(records)[0, 1:]), real(self, records, found)
-        )[1]),
-})  # fmt: skip
 
 
 @FAULTS.row(GAUSSIAN, GAUSSIAN_GRAM, "slope")
