@@ -35,7 +35,7 @@ from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Mechanism, Sampler
-from dpbayes_sklearn.noise import Noise, discrete_laplace, finite
+from dpbayes_sklearn.noise import Noise, ball, discrete_laplace, finite
 from dpbayes_sklearn.noise import class_rows as rows
 from dpbayes_sklearn.noise import discrete_gaussian as gaussian
 from dpbayes_sklearn.noise import joint as box
@@ -68,6 +68,9 @@ def _strays(what: str, hits: Any, chance: float) -> Iterator[str]:
 def laws() -> Iterator[str]:
     """Compare frequencies of every sampler with its law."""
     source, runs = random_source(0), 40_000
+    lengths = np.linalg.norm(ball.ball_vectors(Fraction(64), 2, 4_000, source), axis=1) / 64
+    for k in (0.5, 1.0, 2.0, 4.0):  # a Gamma law of order 2, that of vectors in the plane
+        yield from _strays(f"P(|u|>={k})", lengths >= k, (1 + k) * math.exp(-k))
     for scale in (Fraction(1, 2), Fraction(4)):
         z = discrete_laplace.discrete_laplace(scale, runs, source)
         for k in range(6):

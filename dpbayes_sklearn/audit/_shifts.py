@@ -132,7 +132,9 @@ def _linear(one: Any, other: Any, unit: PrivacyUnit) -> list[Shift]:
     law = ProductSum(p).law(unit, Fraction(1))
     steps = float(unit.n_changed * STEPS)
     return [
-        _between("moments, in steps of the grid", [mine], [theirs], block.sensitivity * grid**2),
+        _between(
+            "moments, in steps of the grid", [mine], [theirs], float(block.sensitivity) * grid**2
+        ),
         _as_matrix(matrix, np.subtract(*exact)[matrix.rows, matrix.columns], grid),
         _between("even histograms", evenly[:1], evenly[1:], unit.n_changed * (1 + numbers)),
         _between("sizes of scores", [tails[0][:2]], [tails[1][:2]], unit.n_changed),

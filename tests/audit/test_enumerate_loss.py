@@ -19,8 +19,10 @@ from dpbayes_sklearn.counts.fourier import stealth_increment
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables, ReleasedCounts
 from dpbayes_sklearn.mechanisms import MAP, Laplace, Mechanism, Sampler
-from dpbayes_sklearn.noise import DiscreteLaplace, Noise, SupNorm
-from dpbayes_sklearn.regression import release, step_noise
+from dpbayes_sklearn.noise import DiscreteLaplace, MatrixNoise, Noise, NoiseLaw, SupNorm
+from dpbayes_sklearn.noise.ball import BallNoise
+from dpbayes_sklearn.regression.moments import Block, gram
+from dpbayes_sklearn.regression.plans import MomentsPlan
 from dpbayes_sklearn.schema import Categories, Interval
 
 STAR = Network.star([2, 2], 2)
@@ -67,7 +69,7 @@ def test_posteriors_of_one_variable(mechanism: str, k: int) -> None:
     assert np.abs(sides[0] - sides[1]).sum() == 2
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "fourier", "sampler", "map"])
+@pytest.mark.parametrize("mechanism", ["auto", "laplace", "fourier", "sampler", "map"])
 @pytest.mark.parametrize("design", [DESIGN, Design((Categories([*"abc"]),), intercept=False)])
 def test_regression_step_by_step(mechanism: str, design: Design) -> None:
     found = enumerate_loss(mechanism, design, 1, epsilon=2.0)
@@ -104,6 +106,30 @@ def test_a_number_without_noise() -> None:
     assert not found.within
     # no label changes there
     assert enumerate_loss("laplace", STAR, 2, unit="feature", noise=Bare).within
+
+
+class Together(Noise):
+    def of(self, size: int) -> NoiseLaw:
+        return BallNoise(Fraction(4), size)
+
+    def add(self, arrays: Any, law: Any) -> Any:
+        flat = np.concatenate([np.ravel(array) for array in arrays])
+        (noisy,) = super().add([flat], self.of(len(flat)))
+        parts = np.split(noisy, np.cumsum([array.size for array in arrays])[:-1])
+        return tuple(np.reshape(p, a.shape) for p, a in zip(parts, arrays, strict=True))
+
+
+class OfAMatrix(Together):
+    def of(self, size: int) -> NoiseLaw:
+        return MatrixNoise(Fraction(9), (Fraction(1),) * 4)
+
+
+def test_noise_of_vectors_and_matrices_is_read() -> None:
+    apart = Laplace(noise="independent")
+    found = enumerate_loss(apart, STAR, 2, noise=Together)
+    assert found.exact
+    assert found.loss == pytest.approx(math.sqrt(6) / 4)  # of three tables two cells move by one
+    assert 0 < enumerate_loss(apart, STAR, 2, noise=OfAMatrix).loss < math.inf
 
 
 class Shared(Noise):
@@ -163,24 +189,24 @@ def test_an_exact_number_beside_the_noisy_ones(monkeypatch: pytest.MonkeyPatch) 
 def test_a_share_spent_twice_in_a_regression(
     factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = step_noise.add_noise
+    real = Block.law
 
-    def generous(sums: Any, block: Any, grid: int, epsilon: Fraction, source: Any) -> Any:
-        return real(sums, block, grid, epsilon * Fraction(factor), source)
+    def generous(self: Block, epsilon: Fraction, grid: int) -> NoiseLaw:
+        return real(self, epsilon * Fraction(factor), grid)
 
-    monkeypatch.setattr(step_noise, "add_noise", generous)
-    assert not enumerate_loss("laplace", DESIGN, 1).within
+    monkeypatch.setattr(Block, "law", generous)
+    assert not enumerate_loss("fourier", DESIGN, 1).within
 
 
 def test_steps_that_depend_on_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = release.located
+    real = MomentsPlan.release
 
-    def twice(statistics: Any, *rest: Any) -> Any:
-        if statistics.location_sums(1)[1][-1] > 0:
-            real(statistics, *rest)
-        return real(statistics, *rest)
+    def twice(self: Any, statistics: Any, noise: Any) -> Any:
+        if gram(statistics, 1)[0, -1] > 0:
+            real(self, statistics, noise)
+        return real(self, statistics, noise)
 
-    monkeypatch.setattr(release, "located", twice)
+    monkeypatch.setattr(MomentsPlan, "release", twice)
     with pytest.raises(ValueError, match="steps a release takes depends on the data"):
         enumerate_loss("laplace", DESIGN, 1)
 

@@ -22,8 +22,8 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit.fuzzing import every_case
 from dpbayes_sklearn.audit.leaks import fitted_numbers, leaks, walk
-from dpbayes_sklearn.convex.design import WHOLE_WINDOW
-from dpbayes_sklearn.regression.moments import Moments
+from dpbayes_sklearn.convex.records import LinearRecords
+from dpbayes_sklearn.regression.moments import gram
 from dpbayes_sklearn.release import boundary
 
 CASES = {case.name: case for case in every_case(n=60, epsilon=0.02)}
@@ -37,8 +37,8 @@ def exact_statistics(fit):
 
     def watched(release, plan, statistics, noise):
         seen.append(statistics)
-        if isinstance(statistics, Moments):
-            seen.append(statistics.gram(2**10, WHOLE_WINDOW))
+        if isinstance(statistics, LinearRecords):
+            seen.append(gram(statistics, 2**10))
         return release(plan, statistics, noise)
 
     with boundary(watched):

@@ -10,13 +10,13 @@ from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Beta, SimplexPrior
 from dpbayes_sklearn.convex.design import Design, Scale
 from dpbayes_sklearn.convex.posterior import GaussianPrior
+from dpbayes_sklearn.convex.records import LinearRecords
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.mechanisms import Geometric, Laplace, LaplaceImproved, Sampler
 from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.regression.moments import Moments
 from dpbayes_sklearn.schema import Interval
 
 COIN = Network((2,), ((),))
@@ -51,7 +51,7 @@ def test_moments():
     design = Design((Interval(-1, 1),))
     prior = GaussianPrior(design, noise_variance=0.1)
     sides = [
-        Moments(
+        LinearRecords(
             design,
             Scale(0.0, 1.0),
             LocalRecords([(Table(np.array([[x], [0.2]])), np.array([x, 0.1]))]),

@@ -31,7 +31,7 @@ FAULTS.rows("parts", {
     "The determinant of a logistic mode is paid for as with eight times the ridge":
         at("logistic.mode._ridge", lambda real, *a: (real(*a)[0] / 8, real(*a)[1]), PERSON),
     "The search for a logistic mode ends early":
-        at("logistic.mode._Search.minimum", lambda real, self, error: real(self, 1e9 * error),
+        at("logistic.mode.Search.minimum", lambda real, self, error: real(self, 1e9 * error),
            RECORD),
     "What is released of a logistic mode has hardly any jitter":
         at("logistic.release.plan_mode", changed(jitter=_scaled(64)), RECORD),
