@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce, singledispatch
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -40,10 +40,10 @@ from dpbayes_sklearn.audit._steps import (
     weighed_records,
 )
 from dpbayes_sklearn.audit._universes import released
-from dpbayes_sklearn.convex.losses import InWindows
+from dpbayes_sklearn.convex.losses import HuberLoss, InWindows
 from dpbayes_sklearn.convex.perturbed import PerturbedLoss
 from dpbayes_sklearn.logistic.mode import LogisticLoss
-from dpbayes_sklearn.noise import DiscreteGaussian, Noise, NoiseLaw
+from dpbayes_sklearn.noise import DiscreteGaussian, Noise, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
 from dpbayes_sklearn.noise.integers import RandomSource, random_source
 from dpbayes_sklearn.noise.noise import Objective, Weights
@@ -436,9 +436,9 @@ def mode_of(
 
 @mode_of.register
 def _(objective: PerturbedLoss, gradient_noise: NoiseLaw, jitter: NoiseLaw) -> ConvexMode:
-    loss, plan = objective.loss, objective.plan
+    loss, plan = cast(HuberLoss, objective.loss), objective.plan
     body = plan.body._replace(law=gradient_noise)
-    plan = replace(plan, body=body, jitter=jitter)
+    plan = replace(plan, body=body, jitter=cast(SupNorm, jitter))
     in_windows = isinstance(loss.rows, InWindows)
     design = loss.records.design if in_windows else None
     return ConvexMode(seen_records(loss), plan, objective, design)

@@ -147,7 +147,7 @@ def _one_row(released: Any) -> FloatArray:
 
 @_one_row.register
 def _(released: ReleasedMoments) -> FloatArray:
-    return np.concatenate([released.gram[np.triu_indices_from(released.gram)], released.window])
+    return np.asarray(released.gram[np.triu_indices_from(released.gram)])
 
 
 @_repeated.register
