@@ -156,7 +156,7 @@ def matrix_steps(epsilon: Fraction = Fraction(2)) -> Worst:
     matrix = GramMatrix.of(design)
     law, sides = matrix.law(epsilon, grid), []
     for target in (1.0, -1.0):
-        z = np.array([1, target, 1]) * grid
+        z = np.array([1, 1, target]) * grid
         moments = np.outer(z, z)[matrix.rows, matrix.columns].astype(np.int64)
         sides.append(Added(moments, law))
     return Worst(*sides, epsilon)

@@ -133,8 +133,8 @@ def _has_matrix_noise(step: Any) -> bool:
 def test_half_of_noise_of_matrices_and_of_a_ball_is_seen(steps: Any) -> None:
     one, other, whole = steps()
     share = float(whole)
-    assert audit_ratios([one], [other], 10_000).epsilon <= share
-    assert audit_ratios([one], [other], 10_000, sharper=True).epsilon > share
+    assert audit_ratios([one], [other], 20_000).epsilon <= share
+    assert audit_ratios([one], [other], 20_000, sharper=True).epsilon > share
 
 
 def test_half_the_noise_of_the_steps_of_a_logistic_regression_is_seen() -> None:

@@ -325,8 +325,6 @@ FAULTS.rows(REPLAY, {
            ), LOCATED).also("convex.linear.ask_lengths", lambda real, records, known: (
                _SEEN.append(records.total(_odd)), real(records, known)
            )[1]),
-    "The posterior follows from the exact curvature":
-        _exactly("ask_curvature", "read_curvature")._replace(case=LOCATED),
 })  # fmt: skip
 FAULTS.rows(LAWS, {
     "Noise of a ball is rounded from too few bits":
