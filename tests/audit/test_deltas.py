@@ -11,6 +11,7 @@ import pytest
 
 from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
+from dpbayes_sklearn.counts import tables
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.plans import NoisyTables, tables_plan
 from dpbayes_sklearn.counts.tables import CountTables
@@ -38,9 +39,15 @@ def test_what_does_not_change_costs_nothing_and_variances_have_small_ratios() ->
         gaussian_shift_delta(((1.0, 1, 1), (2.0**0.5, 1, 1)), 1.0)
 
 
-def test_other_noise_is_not_taken_for_gaussian() -> None:
-    found = enumerate_delta(Laplace(noise="independent"), PAIR, 1)
-    assert found.delta == 1.0
+def test_pure_noise_spends_no_delta_but_for_what_exceeds_epsilon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pure = Laplace(noise="independent")
+    assert enumerate_delta(pure, PAIR, 1).delta == 0.0
+    real = tables.laplace_scale
+    monkeypatch.setattr(tables, "laplace_scale", lambda *a: real(*a) * Fraction(9, 10))
+    found = enumerate_delta(pure, PAIR, 1)
+    assert found.delta > 0.05
     assert not found.within
 
 
