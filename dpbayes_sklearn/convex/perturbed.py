@@ -57,7 +57,8 @@ _SEARCH = Fraction(1, 64)  # The noise that hides where the search ends gets thi
 _MOST_SEARCH = Fraction(64)  # From this budget on the jitter is far below any other error.
 _FINEST = -30  # The finest lattice of what is released is two to this power.
 _FLOATS = 2.0**-46  # Relative error, at most, of adding up a few terms in floats.
-_NARROW = 2.0**-20  # Parts of a step smaller than this are not distinguished.
+_NARROW = 2.0**-40  # Parts of a step smaller than this are not distinguished: steps may be long.
+_CUT = 1e-3  # Parameters farther from those asked for than this were cut at their reach.
 _UPWARD = 1 + 2.0**-40  # This factor covers the rounding of floats.
 _START_RECORDS = 10_000  # Among very many records a search starts with this many.
 _MORE_RECORDS = 4  # Second derivatives of the start use this many times as many records.
@@ -280,9 +281,10 @@ class Search:
         there, before = self._point(loss, here.w + step), float(here.descent @ step)
         while there.error > error and far - near > _NARROW:
             left = float(there.descent @ step)
-            if left >= -before / 2 and (left >= 0 or -left <= before / 2):
+            cut = float(np.abs(there.w - here.w - part * step).max()) > _CUT
+            if not cut and left >= -before / 2 and (left >= 0 or -left <= before / 2):
                 break
-            near, far = (part, far) if left > 0 else (near, part)
+            near, far = (part, far) if left > 0 and not cut else (near, part)
             part = (near + far) / 2
             there = self._point(loss, here.w + part * step)
         return there
