@@ -15,11 +15,13 @@ from scipy.stats import kstest
 from dpbayes_sklearn import BayesianLogisticRegression, BudgetAccountant, from_json
 from dpbayes_sklearn.audit._steps import LogisticMode, weighed_records
 from dpbayes_sklearn.audit.ratios import audit_ratios, halved
+from dpbayes_sklearn.convex import perturbed
+from dpbayes_sklearn.convex.perturbed import Search
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic import mode as module
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
-from dpbayes_sklearn.logistic.mode import LogisticLoss, perturbed_mode, plan_mode
-from dpbayes_sklearn.logistic.record_sums import LabelledRecords, MappedRecords
+from dpbayes_sklearn.logistic.mode import LogisticLoss, SumOfLosses, perturbed_mode, plan_mode
+from dpbayes_sklearn.logistic.record_sums import LabelledRecords, MappedRecords, on_lattice
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.gradient import gaussian_noise
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
@@ -225,13 +227,15 @@ def test_what_floats_round_is_within_its_bound():
         law = plan.gradient_noise
         drawn = Noise.of(1).add([np.zeros(k, np.int64) for k in law.sizes], law)
         tilt = module.tilt_of(plan, *drawn)
-        search = module._Search(records, blocks, plan.ridge, tilt, 0.0)
-        here = search._point(records, search.minimum(plan.error))
+        loss = SumOfLosses(records, blocks)
+        search = Search(loss, plan.ridge, np.zeros(blocks.parameters), -tilt, 0.0)
+        here = search._point(loss, search.minimum(plan.error))
+        coefficients = on_lattice(blocks.basis @ here.w)
         long = np.longdouble(blocks.basis)
-        w = np.longdouble(here.coefficients) @ long
-        means = np.add.reduceat(np.longdouble(here.coefficients), blocks.starts[:-1])
+        w = np.longdouble(coefficients) @ long
+        means = np.add.reduceat(np.longdouble(coefficients), blocks.starts[:-1])
         w[0] += (means / np.array(blocks.sizes)).sum()
-        sums = np.longdouble(records.gradient(here.coefficients)[0])
+        sums = np.longdouble(records.gradient(coefficients)[0])
         noise = np.concatenate([drawn[-1], *drawn[:-1]])
         tilted = np.longdouble(noise) @ long / plan.lattice
         exact = -(sums @ long + plan.ridge * w + tilted)
@@ -274,7 +278,8 @@ def test_the_search_ends_near_the_minimum_whatever_the_data(monkeypatch):
         records = mapped(X, y, blocks)
         tilt = rng.normal(size=blocks.parameters) * np.sqrt(plan.noise)
         slack = module._slack(blocks, n, plan.lattice, float(np.abs(tilt).max()))
-        search = module._Search(records, blocks, plan.ridge, tilt, slack)
+        nowhere = np.zeros(blocks.parameters)
+        search = Search(SumOfLosses(records, blocks), plan.ridge, nowhere, -tilt, slack)
         w = search.minimum(plan.error)
         x = weighed_records(records)
         z = x[:, :-1] @ blocks.basis @ w
@@ -290,7 +295,7 @@ def test_a_start_in_a_part_of_the_records_changes_nothing(monkeypatch):
     blocks = Blocks((Interval(0, 1),) * 2)
     plan, records = plan_for(3, 3000, blocks), mapped(X, y, blocks)
     one = draws(records, plan, 1)
-    monkeypatch.setattr(module, "_START_RECORDS", 100)
+    monkeypatch.setattr(perturbed, "_START_RECORDS", 100)
     assert np.abs(draws(records, plan, 1) - one).max() <= 2 * plan.step
 
 
