@@ -86,7 +86,7 @@ class MomentsPlan(StepPlan[LinearRecords, GaussianPosterior]):
     grid: int
     law: NoiseLaw
     products: Budget  # What the products spend.
-    increment: float = 0.0  # What is added to every diagonal entry.
+    stealth: float = 0.0  # Of Chebyshev sums: the chance that they need no repair; 0 for none.
 
     @cached_property
     def steps(self) -> tuple[Step[LinearRecords, Any], ...]:
@@ -122,7 +122,15 @@ class MomentsPlan(StepPlan[LinearRecords, GaussianPosterior]):
         found = NoisyMoments.of(self.prior.design, self.facts.n if known is None else known)
         unit = float(self.grid) ** 2
         found.put(self.block, np.concatenate(noisy) / unit, self.law.variances / unit**2)
-        return update(self.prior, found.released(self.increment))
+        return update(self.prior, found.released(self._increment))
+
+    @property
+    def _increment(self) -> float:
+        """What is added to every diagonal entry."""
+        if not self.stealth:
+            return 0.0
+        whole = moment_increment(self.prior.design, self.stealth, self.cost.unit)
+        return whole / float(self.products.epsilon)
 
 
 def plan(mechanism: Mechanism, prior: GaussianPrior, facts: Facts, budget: Budget) -> LinearRelease:
@@ -173,10 +181,7 @@ def _(mechanism: Laplace, prior: GaussianPrior, facts: Facts, budget: Budget) ->
 @linear_plan.register
 def _(mechanism: Fourier, prior: GaussianPrior, facts: Facts, budget: Budget) -> MomentsPlan:
     block = whole_block(prior.design).protecting(budget.unit)
-    increment = moment_increment(prior.design, mechanism.stealth, budget.unit)
-    return _with_noise(
-        mechanism, prior, facts, budget, block, increment / float(_of_products(budget))
-    )
+    return _with_noise(mechanism, prior, facts, budget, block, mechanism.stealth)
 
 
 def _with_noise(
@@ -185,7 +190,7 @@ def _with_noise(
     facts: Facts,
     budget: Budget,
     block: GramMatrix | Block,
-    increment: float = 0.0,
+    stealth: float = 0.0,
 ) -> MomentsPlan:
     share, size = _of_products(budget), prior.design.width + 2
     scale = 2 * budget.unit.n_changed * size**2 / float(share)
@@ -199,7 +204,7 @@ def _with_noise(
         grid=grid,
         law=block.law(share, grid),
         products=Budget(share, unit=budget.unit),
-        increment=increment,
+        stealth=stealth,
     )
 
 
