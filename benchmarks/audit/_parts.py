@@ -437,7 +437,7 @@ def _whole_recipe() -> Iterator[Neighbourhood]:
     for columns, constant, least, units in (
         ("xmslk", True, 0.95, UNITS),
         ("xm", True, 0.95, (RECORD,)),
-        ("x", False, 0.85, (RECORD, ADDED)),
+        ("x", False, 0.8, (RECORD, ADDED)),
         ("lk", False, 0.88, (RECORD, ADDED)),
     ):
         schema = dp.Schema({name: SCHEMA.columns[name] for name in columns}, SCHEMA.target)

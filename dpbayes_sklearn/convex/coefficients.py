@@ -295,6 +295,8 @@ def _row(
 ) -> Coefficient:
     """Return a row of numbers that are given as multiples of ``unit``, and of its square."""
     variance = sampling + privacy
+    if math.isnan(variance):  # its error is not known
+        return Coefficient(name, unit * value, *[math.nan] * 6)
     half = _half_width(variance, growth, float(ndtri(0.5 + level / 2)))
     sd = _half_width(variance, growth, _USUAL_REACH) / _USUAL_REACH
     if math.isinf(half):  # an estimate would be that of the prior, or of the noise

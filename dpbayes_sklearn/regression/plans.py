@@ -122,10 +122,10 @@ class MomentsPlan(StepPlan[LinearRecords, GaussianPosterior]):
         found = NoisyMoments.of(self.prior.design, self.facts.n if known is None else known)
         unit = float(self.grid) ** 2
         found.put(self.block, np.concatenate(noisy) / unit, self.law.variances / unit**2)
-        return update(self.prior, found.released(self._increment))
+        return update(self.prior, found.released(self.increment))
 
     @property
-    def _increment(self) -> float:
+    def increment(self) -> float:
         """What is added to every diagonal entry."""
         if not self.stealth:
             return 0.0
