@@ -24,11 +24,11 @@ from dpbayes_sklearn import (
 from dpbayes_sklearn.audit import Replay, replay
 from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, SEARCH
 from dpbayes_sklearn.base import spending
+from dpbayes_sklearn.convex import records
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.privacy.composition import Spend
 from dpbayes_sklearn.privacy.ledger import Ledger
-from dpbayes_sklearn.regression import record_sums
 from dpbayes_sklearn.release import Release, boundary
 
 rng = np.random.default_rng(0)
@@ -201,14 +201,14 @@ def test_two_records_of_a_regression(model: Any) -> None:
 
 
 def test_statistics_that_cannot_be_made_of_every_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = record_sums.of_known
+    real = records._of_known
 
     def strict(ask: Any, shard: Any) -> Any:
         if np.isnan(shard.target).any():
             raise ValueError("missing")
         return real(ask, shard)
 
-    monkeypatch.setattr(record_sums, "of_known", strict)
+    monkeypatch.setattr(records, "_of_known", strict)
     missing = Y.astype(float)
     missing[4] = np.nan
     model = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1))

@@ -126,20 +126,12 @@ FAULTS.rows("parts", {
 })  # fmt: skip
 
 
-def _of_every_second(real, shard, *given, **public):
-    """Ask every second record."""
-    every = shard._replace(table=shard.table.rows(slice(0, None, 2)), target=shard.target[::2])
-    return 2 * real(every, *given, **public)
-
-
 def _by_place(_, n, every, unit, noise):
     """Ask every s-th record."""
     return None if every == 1 or unit.size_is_secret else np.arange(0, n, every)
 
 
 FAULTS.rows(ORDER, {
-    "The score of a regression is that of every second record, twice":
-        at("convex.linear.sum_scores", _of_every_second, "sorted: regression, in memory, record"),
     "A temperature is learned from every s-th record":
         at("counts.plans.drawn_sample", _by_place, "sorted: temperature"),
     "A temperature of persons is learned from every s-th record":
