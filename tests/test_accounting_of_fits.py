@@ -245,6 +245,7 @@ def traced(model, follow):
         for lock in (_GATE, _BLAS.lock):
             while lock._is_owned():
                 lock.release()
+        _BLAS._users = 0  # and one beside it leaves BLAS at one thread
         _BRANCH.set(None)  # which would let the charges of later fits in a scope add up
 
 
