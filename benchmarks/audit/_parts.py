@@ -228,8 +228,8 @@ def judged(world: Neighbourhood, past: Recording | None = None) -> Iterator[str]
     if len({repr(getattr(model, "told_", None)) for model, _ in fitted}) > 1:
         yield f"{world.name}: more is told than was drawn"
     yield from (f"{world.name}: {wrong}" for wrong in unlisted(found[0].taken, found[0]))
+    judgements = _of_world(world, found)
     for what, *claim in claims(*fitted[0]):
-        judgements = _of_world(world, found)
         worst = max(judgements, key=lambda parts, claim=claim: share(parts, *claim))
         for parts in judgements:
             least = world.least if parts is worst else 0.0

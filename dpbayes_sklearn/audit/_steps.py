@@ -33,7 +33,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import singledispatch
+from functools import cached_property, singledispatch
 from itertools import pairwise, product
 from typing import Any
 
@@ -233,6 +233,11 @@ class PerturbedMinimum(StepLaw):
         parts = (part.tolist() if isinstance(part, np.ndarray) else part for part in self.plan)
         return repr([*parts]).encode()
 
+    @cached_property
+    def _counts(self) -> Counter[Row]:
+        """How often each record occurs; many neighbours are compared with each other."""
+        return Counter(map(tuple, self.records.tolist()))
+
     def _loss(self, other: PerturbedMinimum) -> float:
         return self.loss_beyond(other, 0.0)
 
@@ -240,7 +245,8 @@ class PerturbedMinimum(StepLaw):
         """Return the epsilon that goes with delta, from above; infinite of Gaussian noise at 0."""
         if self._public != other._public:
             return math.inf
-        mine, theirs = (Counter(map(tuple, own.records.tolist())) for own in (self, other))
+        changed = {row for row, _ in self._counts.items() ^ other._counts.items()}
+        mine, theirs = (Counter({row: own._counts[row] for row in changed}) for own in (self, other))
         gone, come = ([*(a - b).elements()] for a, b in ((mine, theirs), (theirs, mine)))
         if not (gone or come):
             return 0.0
