@@ -47,6 +47,7 @@ from dpbayes_sklearn.logistic.posterior import (
 from dpbayes_sklearn.logistic.record_sums import LabelledRecords, check_two_classes
 from dpbayes_sklearn.logistic.release import (
     FEW_RECORDS,
+    ExactPlan,
     LogisticPlan,
     LogisticPrior,
     check_mechanism,
@@ -265,13 +266,13 @@ class BayesianLogisticRegression(
             None if isinstance(self.intervals, str) else bool(self.intervals),
         )
 
-    def _plan(self, prior: LogisticPrior, facts: Facts, budget: Budget) -> LogisticPlan:
+    def _plan(self, prior: LogisticPrior, facts: Facts, budget: Budget) -> LogisticPlan | ExactPlan:
         return plan_logistic(self._mechanism, prior, facts, budget)
 
     def _sizes(self, budget: Budget) -> tuple[int, ...]:
         return super()._sizes(budget)[:-1]  # so many records are refused
 
-    def _advise(self, plan: LogisticPlan, public: Schema, facts: Facts) -> None:
+    def _advise(self, plan: LogisticPlan | ExactPlan, public: Schema, facts: Facts) -> None:
         if plan.rho < FEW_RECORDS:
             advise_naive_bayes(plan.rho, plan.prior.blocks.parameters, FEW_RECORDS)
 

@@ -228,6 +228,7 @@ def judged(world: Neighbourhood, past: Recording | None = None) -> Iterator[str]
     if len({repr(getattr(model, "told_", None)) for model, _ in fitted}) > 1:
         yield f"{world.name}: more is told than was drawn"
     yield from (f"{world.name}: {wrong}" for wrong in unlisted(found[0].taken, found[0]))
+    yield from _of_steps(world, found)
     judgements = _of_world(world, found)
     for what, *claim in claims(*fitted[0]):
         worst = max(judgements, key=lambda parts, claim=claim: share(parts, *claim))
@@ -236,6 +237,16 @@ def judged(world: Neighbourhood, past: Recording | None = None) -> Iterator[str]
             yield from compared(f"{world.name}: {what}", parts, *claim, least)
         for pair in world.pairs:
             yield from _paid(f"{world.name}: {what}", world.unit, found, pair, claim)
+
+
+def _of_steps(world: Neighbourhood, found: Sequence[Watched]) -> Iterator[str]:
+    """Compare what every step of a plan loses with what it spends."""
+    delta = float(getattr(world.model, "delta", 0.0))
+    columns = [*zip(*(own.steps for own in found), strict=True)]
+    for step, _, own in (each for taken in found[0].taken for each in taken.steps):
+        part = _worst(columns[own], world.pairs, delta)
+        if not covered([part], float(step.cost.epsilon) * _ROUNDING, float(step.cost.delta) * 1.02):
+            yield f"{world.name}, {step.what}: {step.spends}, drawn {part}"
 
 
 def _paid(

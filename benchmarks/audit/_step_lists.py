@@ -14,10 +14,10 @@ from dpbayes_sklearn.release import Plan, Step, StepPlan, boundary, composed
 
 @dataclass
 class Taken:
-    """The steps that a plan took, and what was drawn meanwhile: places in a recording."""
+    """The steps that a plan took, each with its law and what was drawn: places in a recording."""
 
     plan: Plan[Any, Any]
-    steps: list[tuple[Step[Any, Any], slice]] = field(default_factory=list)
+    steps: list[tuple[Step[Any, Any], Any, slice]] = field(default_factory=list)
     drawn: slice = field(default_factory=lambda: slice(0))
 
 
@@ -37,11 +37,11 @@ def watched(log: Recording) -> Iterator[list[Taken]]:
             found.append(open_ones.pop())
             own.drawn = slice(start, len(log.steps))
 
-    def of_step(step: Any, *given: Any) -> Any:
-        start = len(log.steps)
-        known = real(step, *given)
-        open_ones[-1].steps.append((step, slice(start, len(log.steps))))
-        return known
+    def of_step(step: Any, statistics: Any, known: Any, noise: Any) -> Any:
+        start, law = len(log.steps), step.law_given(known)
+        told = real(step, statistics, known, noise)
+        open_ones[-1].steps.append((step, law, slice(start, len(log.steps))))
+        return told
 
     with boundary(of_plan), planted((Step, "release", of_step)):
         yield found
@@ -53,14 +53,14 @@ def unlisted(found: Sequence[Taken], log: Recording) -> Iterator[str]:
         plan, name = taken.plan, f"{type(taken.plan).__name__}, {taken.plan.mechanism}"
         if not isinstance(plan, StepPlan):
             continue
-        if [id(step) for step, _ in taken.steps] != [id(step) for step in plan.steps]:
+        if [id(step) for step, *_ in taken.steps] != [id(step) for step in plan.steps]:
             yield f"{name}: the steps that are taken are not those of the list"
-        within = [place for _, own in taken.steps for place in range(own.start, own.stop)]
+        within = [place for *_, own in taken.steps for place in range(own.start, own.stop)]
         if within != [*range(taken.drawn.start, taken.drawn.stop)]:
             yield f"{name}: something is drawn in no step"
-        for step, own in taken.steps:
+        for step, law, own in taken.steps:
             laws = [getattr(drawn, "law", None) for drawn in log.steps[own]]
-            if isinstance(step.law, NoiseLaw) and laws != [step.law]:
+            if isinstance(law, NoiseLaw) and laws != [law]:
                 yield f"{name}, {step.what}: the law is not the one that is shown"
         spent = [step.cost for step in plan.steps]
         if spent and composed(spent)[:4] != plan.cost[:4]:

@@ -44,7 +44,6 @@ from scipy.special import expit, log_ndtr, ndtr
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS
-from dpbayes_sklearn.logistic.mode import tilt_of
 from dpbayes_sklearn.noise import ClassRows, DiscreteGaussian, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.ball import BallNoise
 
@@ -230,8 +229,15 @@ class PerturbedMinimum(StepLaw):
 
     @property
     def _public(self) -> bytes:
-        parts = (part.tolist() if isinstance(part, np.ndarray) else part for part in self.plan)
-        return repr([*parts]).encode()
+        plan = self.plan
+        arrays = (plan.ridge, plan.centre, plan.body.variance)
+        laws = (plan.gradient_noise, plan.jitter, plan.step, plan.error, plan.body.inexact)
+        return repr([*(each.tolist() for each in arrays), *laws]).encode()
+
+    def with_noise(self, law: NoiseLaw) -> Any:
+        """Return the objective with other noise of the gradient."""
+        body = self.plan.body._replace(law=law)
+        return replace(self.objective, plan=replace(self.plan, body=body))
 
     @cached_property
     def _counts(self) -> Counter[Row]:
@@ -246,7 +252,9 @@ class PerturbedMinimum(StepLaw):
         if self._public != other._public:
             return math.inf
         changed = {row for row, _ in self._counts.items() ^ other._counts.items()}
-        mine, theirs = (Counter({row: own._counts[row] for row in changed}) for own in (self, other))
+        mine, theirs = (
+            Counter({row: own._counts[row] for row in changed}) for own in (self, other)
+        )
         gone, come = ([*(a - b).elements()] for a, b in ((mine, theirs), (theirs, mine)))
         if not (gone or come):
             return 0.0
@@ -279,10 +287,6 @@ class PerturbedMinimum(StepLaw):
         """Return the change of the log determinant that records make at most."""
 
     @abstractmethod
-    def with_noise(self, law: NoiseLaw) -> Any:
-        """Return the objective with other noise of the gradient."""
-
-    @abstractmethod
     def left(self, found: FloatArray, noise: IntArray) -> float:
         """Return the norm of the gradient at what was found, and how far the noise may be off."""
 
@@ -298,13 +302,6 @@ class ConvexMode(PerturbedMinimum):
     design: Any = None
 
     @property
-    def _public(self) -> bytes:
-        plan = self.plan
-        arrays = (plan.ridge, plan.centre, plan.body.variance)
-        laws = (plan.gradient_noise, plan.jitter, plan.step, plan.error, plan.body.inexact)
-        return repr([*(each.tolist() for each in arrays), *laws]).encode()
-
-    @property
     def _lattice(self) -> float:
         """Steps of the noise in a unit of the gradient: as it is made of what is drawn."""
         law = self.plan.gradient_noise
@@ -312,10 +309,6 @@ class ConvexMode(PerturbedMinimum):
         unit[[0, -1]] = 1.0  # of blocks, a step of the first one and of their sum
         moved = self.plan.body.gradient(*np.split(unit, np.cumsum(law.sizes)[:-1]))
         return 1 / float(np.abs(moved).max())
-
-    def with_noise(self, law: NoiseLaw) -> Any:
-        body = self.plan.body._replace(law=law)
-        return replace(self.objective, plan=replace(self.plan, body=body))
 
     def _corners(self, gone: list[Row], come: list[Row]) -> FloatArray:
         rows = np.array(gone + come)
@@ -516,8 +509,18 @@ def weighed_records(records: Any) -> FloatArray:
     return np.concatenate([np.empty((0, records.reader.blocks.width + 1)), *rows])
 
 
+@dataclass(frozen=True)
 class LogisticMode(PerturbedMinimum):
     """That of a logistic regression; ``records`` are (weights, label)."""
+
+    blocks: Any = None
+
+    @property
+    def _lattice(self) -> float:
+        """Steps of the noise in a unit of the gradient, by a step of one weight."""
+        unit = [np.eye(1, k)[0] * (j == 0) for j, k in enumerate(self.plan.gradient_noise.sizes)]
+        moved = float(np.linalg.norm(self.plan.body.gradient(*unit)))
+        return math.sqrt(1 - 1 / self.blocks.sizes[0]) / moved
 
     def _corners(self, gone: list[Row], come: list[Row]) -> FloatArray:
         signed = [(1, row) for row in gone] + [(-1, row) for row in come]
@@ -525,17 +528,13 @@ class LogisticMode(PerturbedMinimum):
         return np.asarray(np.array([*product(*ends)]) @ np.array([row[:-1] for _, row in signed]))
 
     def _exponents(self, gradients: FloatArray) -> FloatArray:
-        starts, law = self.plan.blocks.starts.tolist(), self.plan.gradient_noise
+        starts, law = self.blocks.starts.tolist(), self.plan.gradient_noise
         blocks = [(slice(a, b), False) for a, b in pairwise(starts)]
-        return exponent_of(law, gradients * self.plan.lattice, blocks, True)
-
-    def with_noise(self, law: NoiseLaw) -> Any:
-        """Return the objective with other noise of the gradient."""
-        return replace(self.objective, plan=self.plan._replace(gradient_noise=law))
+        return exponent_of(law, gradients * self._lattice, blocks, True)
 
     def _volume(self, rows: list[Row]) -> float:
         x = np.array(rows).reshape(len(rows), self.records.shape[1])[:, :-1]
-        x = x @ self.plan.blocks.basis
+        x = x @ self.blocks.basis
         return float(np.log1p((np.square(x) / self.plan.ridge).sum(axis=1) / 4).sum())
 
     def log_density(self, w: FloatArray) -> FloatArray:
@@ -543,7 +542,7 @@ class LogisticMode(PerturbedMinimum):
 
         Needs an intercept: then a gradient determines the noise.
         """
-        blocks, ridge = self.plan.blocks, self.plan.ridge
+        blocks, ridge = self.blocks, self.plan.ridge
         x, y = self.records[:, :-1] @ blocks.basis, self.records[:, -1]
         q = expit(w @ x.T)
         gradient = ridge * w + (q - y) @ x
@@ -554,10 +553,8 @@ class LogisticMode(PerturbedMinimum):
         return np.asarray(np.linalg.slogdet(curvature)[1] + self._exponents(noise))
 
     def left(self, found: FloatArray, noise: IntArray) -> float:
-        plan, blocks = self.plan, self.plan.blocks
+        plan, blocks = self.plan, self.blocks
         x, y = self.records[:, :-1] @ blocks.basis, self.records[:, -1]
         by_block = np.split(noise, np.cumsum(blocks.sizes))
-        gradient = plan.ridge * found + (expit(x @ found) - y) @ x + tilt_of(plan, *by_block)
-        sizes = np.array(blocks.sizes)
-        cell = math.sqrt(1 + float((sizes + sizes**2).sum())) / 2 / plan.lattice
-        return float(np.linalg.norm(gradient) + cell)
+        gradient = plan.ridge * found + (expit(x @ found) - y) @ x - plan.body.gradient(*by_block)
+        return float(np.linalg.norm(gradient) + plan.body.inexact)

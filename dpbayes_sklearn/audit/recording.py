@@ -426,28 +426,19 @@ class _Ended:
         return self.found
 
 
-@singledispatch
 def mode_of(
-    objective: Any, gradient_noise: NoiseLaw, jitter: NoiseLaw
+    objective: PerturbedLoss, gradient_noise: NoiseLaw, jitter: NoiseLaw
 ) -> ConvexMode | LogisticMode:
     """Return the step of an objective with the noise that was drawn for it."""
-    raise TypeError(f"No step is known for {type(objective).__name__}.")
-
-
-@mode_of.register
-def _(objective: PerturbedLoss, gradient_noise: NoiseLaw, jitter: NoiseLaw) -> ConvexMode:
-    loss, plan = cast(HuberLoss, objective.loss), objective.plan
-    body = plan.body._replace(law=gradient_noise)
-    plan = replace(plan, body=body, jitter=cast(SupNorm, jitter))
-    in_windows = isinstance(loss.rows, InWindows)
-    design = loss.records.design if in_windows else None
+    body = objective.plan.body._replace(law=gradient_noise)
+    plan = replace(objective.plan, body=body, jitter=cast(SupNorm, jitter))
+    loss = objective.loss
+    if isinstance(loss, LogisticLoss):
+        return LogisticMode(weighed_records(loss.records), plan, objective, loss.blocks)
+    if not isinstance(loss, HuberLoss):
+        raise TypeError(f"No step is known for {type(loss).__name__}.")
+    design = loss.records.design if isinstance(loss.rows, InWindows) else None
     return ConvexMode(seen_records(loss), plan, objective, design)
-
-
-@mode_of.register
-def _(objective: LogisticLoss, gradient_noise: NoiseLaw, jitter: NoiseLaw) -> LogisticMode:
-    plan = objective.plan._replace(gradient_noise=gradient_noise, jitter=jitter)  # type: ignore[arg-type]
-    return LogisticMode(weighed_records(objective.records), plan, objective)
 
 
 def _rows(weights: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.convex.coordinates import first_map, n_coordinates
 from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.convex.estimates import (
@@ -47,7 +47,13 @@ from dpbayes_sklearn.convex.estimates import (
     posterior_of_mode,
 )
 from dpbayes_sklearn.convex.losses import FARTHEST, RECORDS_PER_RIDGE, HuberLoss, Turned
-from dpbayes_sklearn.convex.perturbed import Body, PerturbedLoss, PerturbedPlan, ball_body
+from dpbayes_sklearn.convex.perturbed import (
+    Body,
+    PerturbedLoss,
+    PerturbedPlan,
+    ball_body,
+    search_share,
+)
 from dpbayes_sklearn.convex.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.convex.record_sums import (
     BINS,
@@ -63,6 +69,7 @@ from dpbayes_sklearn.convex.record_sums import (
     count_tails,
     sum_products,
     sum_scores,
+    symmetric,
 )
 from dpbayes_sklearn.convex.records import LinearRecords
 from dpbayes_sklearn.convex.tails import EDGES, MIDDLES, Counts, Place, place
@@ -236,7 +243,7 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
     def read_shape(self, known: Known, noisy: list[IntArray], law: NoiseLaw) -> Known:
         """Return the root of the inverse; no eigenvalue is below half of the noise's largest."""
         unit = (self.usual_length / STEPS) ** 2 / known.n
-        shape = Measured(_symmetric(noisy[0] * unit), _symmetric(law.variances * unit**2))
+        shape = Measured(symmetric(noisy[0] * unit), symmetric(law.variances * unit**2))
         least = math.sqrt(float(shape.variance[0, 0]) / 2 * self.p)
         values, vectors = np.linalg.eigh(shape.matrix)
         turn = (vectors / np.sqrt(np.maximum(values, least))) @ vectors.T
@@ -269,7 +276,8 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
 
     def _body(self, radius: float) -> Body:
         share = self.shares.mode
-        return ball_body(self.p, radius, share - share / 64 - share * _VOLUME, self.cost.unit)
+        left = share - search_share(share) - share * _VOLUME
+        return ball_body(self.p, radius, left, self.cost.unit)
 
     def ask_mode(self, records: LinearRecords, known: Known) -> PerturbedLoss:
         """Return Huber's loss of records shortened to a usual length."""
@@ -343,7 +351,7 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
 
     def _measured(self, noisy: list[IntArray], law: NoiseLaw, limit: float) -> Measured:
         unit = limit**2 * self.p / STEPS**2
-        return Measured(_symmetric(noisy[0] * unit), _symmetric(law.variances * unit**2))
+        return Measured(symmetric(noisy[0] * unit), symmetric(law.variances * unit**2))
 
     def posterior(self, known: Known) -> GaussianPosterior:
         """Return least squares with intervals, and a shrunk model for predictions.
@@ -376,13 +384,6 @@ def ask_scores(records: LinearRecords, known: Known) -> list[IntArray]:
 def ask_lengths(records: LinearRecords, known: Known) -> list[IntArray]:
     """Return the counts of records by length."""
     return [_asked(records, count_tails, residuals=known.residuals, edges=EDGES)[2]]
-
-
-def _symmetric(upper: AnyArray) -> FloatArray:
-    p = (math.isqrt(8 * len(upper) + 1) - 1) // 2
-    matrix = np.zeros((p, p))
-    matrix[np.triu_indices(p)] = upper
-    return np.asarray(matrix + np.triu(matrix, 1).T)
 
 
 _LIMITS = np.geomspace(0.7, 6.0, 14)

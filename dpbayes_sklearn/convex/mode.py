@@ -27,7 +27,7 @@ from dpbayes_sklearn.convex.design import Windows
 from dpbayes_sklearn.convex.estimates import Tails, choose_limits
 from dpbayes_sklearn.convex.hull import hull_body, record_squares
 from dpbayes_sklearn.convex.losses import FARTHEST, RECORDS_PER_RIDGE, HuberLoss, InWindows
-from dpbayes_sklearn.convex.perturbed import Body, PerturbedLoss, PerturbedPlan
+from dpbayes_sklearn.convex.perturbed import Body, PerturbedLoss, PerturbedPlan, search_share
 from dpbayes_sklearn.convex.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.convex.record_sums import (
     BINS,
@@ -145,9 +145,10 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         """Return the noise of gradients for a limit."""
         share = self.mode_share
         pure = self.purely or not self.cost.delta
-        delta = Fraction(0) if pure else search_delta(self.cost.delta, share / 64)
+        search = search_share(share)
+        delta = Fraction(0) if pure else search_delta(self.cost.delta, search)
         return hull_body(
-            self.prior.design, h, share - share / 64 - share * _VOLUME, self.cost.unit, delta
+            self.prior.design, h, share - search - share * _VOLUME, self.cost.unit, delta
         )
 
     @cached_property

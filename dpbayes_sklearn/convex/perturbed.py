@@ -60,6 +60,7 @@ _FLOATS = 2.0**-46  # Relative error, at most, of adding up a few terms in float
 _NARROW = 2.0**-40  # Parts of a step smaller than this are not distinguished: steps may be long.
 _CUT = 1e-3  # Parameters farther from those asked for than this were cut at their reach.
 _UPWARD = 1 + 2.0**-40  # This factor covers the rounding of floats.
+_NEAR = 1e-6  # The least ridge is found up to this part of it.
 _START_RECORDS = 10_000  # Among very many records a search starts with this many.
 _MORE_RECORDS = 4  # Second derivatives of the start use this many times as many records.
 _START_GRADIENT = 0.01  # The start ends at a gradient of this part of the smallest ridge.
@@ -142,6 +143,19 @@ class Shape(NamedTuple):
         """The largest second derivative."""
         return self.n * float(self.squares.max() if self.together else self.squares.sum())
 
+    def slack(self, inexact: float, farthest: float) -> float:
+        """Return what is not exact about a gradient, with noise that is inexact and so far out.
+
+        Floats add up terms, each at most as long as all of them together.
+        """
+        largest = self.n * self.slope + farthest
+        return self.n * self.rounding + inexact + _FLOATS * math.sqrt(len(self.squares)) * largest
+
+    def reachable(self, ridge: FloatArray, slack: float) -> float:
+        """Return a norm of the gradient, what is not exact included, that a search goes below."""
+        steepest = self.steepest + float(ridge.max())
+        return 4 * (math.sqrt(len(ridge)) * steepest * self.lattice + slack)
+
 
 @dataclass(frozen=True)
 class PerturbedPlan:
@@ -175,24 +189,41 @@ class PerturbedPlan:
 
         ``ridge_of`` wants a ridge for the noise; it is raised to the least one where it is smaller.
         """
-        search = min(epsilon * _SEARCH, _MOST_SEARCH)
+        search = search_share(epsilon)
         body = body_of(epsilon - search - volume)
-        ridge = np.maximum(ridge_of(body), least_ridge(shape, volume, unit))
-        p = len(ridge)
-        # floats add up terms of the gradient, each at most as long as all of them together
-        floats = _FLOATS * math.sqrt(p) * (shape.n * shape.slope + body.farthest)
-        slack = shape.n * shape.rounding + body.inexact + floats
-        error = 4 * (math.sqrt(p) * (shape.steepest + float(ridge.max())) * shape.lattice + slack)
+        ridge = raised(ridge_of(body), shape, volume, unit)
+        slack = shape.slack(body.inexact, body.farthest)
+        error = shape.reachable(ridge, slack)
         step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
-        jitter = SupNorm.of((1,) * p, 2, search)
-        centre = np.zeros(p) if centre is None else centre
+        jitter = SupNorm.of((1,) * len(ridge), 2, search)
+        centre = np.zeros(len(ridge)) if centre is None else centre
         return cls(body, ridge, centre, error, slack, step, jitter)
 
 
-def least_ridge(shape: Shape, volume: Fraction, unit: PrivacyUnit) -> float:
-    r"""Return the :math:`\lambda` with which the determinants cost at most this epsilon."""
+def search_share(epsilon: Fraction) -> Fraction:
+    """Return the part of epsilon for the noise that hides where the search ends."""
+    return min(epsilon * _SEARCH, _MOST_SEARCH)
+
+
+def volume_of(shape: Shape, ridge: FloatArray, unit: PrivacyUnit) -> Fraction:
+    """Return what the determinants cost."""
+    return Fraction(unit.max_records * math.log1p(shape.determinant(ridge)) * _UPWARD)
+
+
+def raised(ridge: FloatArray, shape: Shape, volume: Fraction, unit: PrivacyUnit) -> FloatArray:
+    r"""Return a ridge with which the determinants cost at most this epsilon.
+
+    Where it is smaller than some number it becomes that number, which is the smallest that does.
+    """
     most = math.expm1(min(float(volume) / unit.max_records, 700.0))
-    return shape.determinant(np.ones(len(shape.squares))) / most * _UPWARD
+    low, high = 0.0, shape.determinant(np.ones(len(ridge))) / most * _UPWARD
+    if shape.determinant(ridge) <= most:
+        return ridge
+    while high - low > _NEAR * high:
+        middle = (low + high) / 2
+        enough = shape.determinant(np.maximum(ridge, middle)) <= most
+        low, high = (low, middle) if enough else (middle, high)
+    return np.maximum(ridge, high)
 
 
 @dataclass(frozen=True)

@@ -238,3 +238,15 @@ def sum_products(
         z *= factor * shrinking(np.abs(factor) * lengths(z), limit) * (STEPS / limit)
         total += dsyrk(1.0, np.trunc(z, out=z).T, trans=1).astype(np.int64)
     return np.asarray(total[np.triu_indices(p)])
+
+
+def symmetric(upper: AnyArray) -> FloatArray:
+    """Return the matrix of an upper triangle.
+
+    >>> symmetric(np.array([1, 2, 3])).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    p = (math.isqrt(8 * len(upper) + 1) - 1) // 2
+    matrix = np.zeros((p, p))
+    matrix[np.triu_indices(p)] = upper
+    return np.asarray(matrix + np.triu(matrix, 1).T)

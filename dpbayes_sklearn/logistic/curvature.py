@@ -34,7 +34,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn.convex.record_sums import symmetric
 from dpbayes_sklearn.logistic.blocks import (
     BINS,
     PLACES,
@@ -43,7 +44,7 @@ from dpbayes_sklearn.logistic.blocks import (
     ColumnWeights,
 )
 from dpbayes_sklearn.logistic.record_sums import MappedRecords
-from dpbayes_sklearn.noise import MatrixNoise, Noise
+from dpbayes_sklearn.noise import MatrixNoise
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 PRIOR_SD = 10.0
@@ -215,22 +216,15 @@ class CurvaturePlan(NamedTuple):
         weights = tuple(Fraction(1) if j >= 0 else _INTERCEPT_WEIGHT for j in blocks.block_of)
         return cls(blocks, grid, MatrixNoise(bound * grid**2, weights), limit)
 
-    def release(
-        self, records: MappedRecords, point: FloatArray, centred: FloatArray, noise: Noise
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the second derivatives of centred contrasts, and the noise's variances."""
+    def ask(self, records: MappedRecords, point: FloatArray, centred: FloatArray) -> IntArray:
+        """Return the second derivatives by centred contrasts: the upper triangle, in steps."""
         weights = np.array([float(weight) for weight in self.law.weights])
         at = self.blocks.basis @ point
-        exact = records.products(at, centred, weights, self.limit, self.grid)
-        (noisy,) = noise.add([exact], self.law)
-        return _symmetric(noisy / self.grid**2), _symmetric(self.law.variances / self.grid**4)
+        return records.products(at, centred, weights, self.limit, self.grid)
 
-
-def _symmetric(upper: FloatArray) -> FloatArray:
-    p = (math.isqrt(8 * len(upper) + 1) - 1) // 2
-    matrix = np.zeros((p, p))
-    matrix[np.triu_indices(p)] = upper
-    return np.asarray(matrix + np.triu(matrix, 1).T)
+    def read(self, noisy: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the second derivatives, and the noise's variances."""
+        return symmetric(noisy / self.grid**2), symmetric(self.law.variances / self.grid**4)
 
 
 def widest_norm(blocks: Blocks) -> float:

@@ -12,53 +12,30 @@ r"""The steps of a release, and their shares: look, mode, curvature.
    :math:`\sigma(1-\sigma) \le \tfrac14`, m records that come or go have a weighted nuclear norm of
    at most mT/4, and the scale :math:`mT/4\varepsilon` is enough.
 
-With ``mechanism="sampler"`` half of the budget of the mode is for draws, not for a curvature.
+With ``mechanism="sampler"`` half of the budget of the mode is for draws
+(:mod:`dpbayes_sklearn.logistic.draws`), not for a curvature.
 
 Each step is a function of the records given what earlier ones released, so their epsilons add up.
-
-**Draws** of the parameters from their posterior, as sharp as epsilon allows, near a perturbed mode.
-Posterior sampling (Dimitrakakis et al. 2017) needs a log-likelihood of bounded range. It has one in
-a ball around a public centre c, the perturbed mode that half of the budget is spent on. With
-:math:`v = w - c`, :math:`u = v^\top B^\top x` and :math:`q = \sigma(z)` at c, the score of a record
-is the expansion of its log-likelihood to second order,
-
-.. math:: s(v) = (y - q)\,u - \tfrac12 q(1-q)\,u^2,
-
-and w is drawn from :math:`\pi(w)\,e^{\kappa\sum s}` with :math:`\sum_j |v_j|^2/\tau_j^2 \le B^2`:
-a Gaussian in a ball, drawn by rejection (:mod:`dpbayes_sklearn.noise.discrete_gaussian`), without a
-Markov chain. Spreads :math:`\tau_j` of the blocks and B are public.
-
-*Claim*: N draws are private with :math:`N\kappa\,m\,a(b)`, where m records come or go,
-
-.. math:: a(b) = 2b \text{ if } b \le 4, \text{ else } \tfrac18(b + 4)^2, \qquad
-    b = B\Big(\tau_0^2 + \sum_j \tau_j^2(1 - 1/K_j)\Big)^{1/2} .
-
-*Proof.* In the ball :math:`|u| \le b` (Cauchy and Schwarz; the norm of a block is largest at its
-corners). With :math:`r = |y - q| \le 1` both terms lie in ranges of :math:`2rb` and
-:math:`\tfrac12 r(1-r)b^2`, whose sum is largest at r = 1, or at :math:`r = \tfrac12 + 2/b` if
-b > 4. So the score of a record has a range of at most a(b). A record that comes or goes changes the
-exponent of every w by :math:`\kappa s`, and the logarithm of the normalisation by a number within
-its range. ∎
-
-The two terms may be rounded apart, as they are: residuals to :math:`2^{-44}`, and entries of
-:math:`\sqrt{q(1-q)}\,B^\top x` towards zero, which lets no norm grow.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpbayes_sklearn._compat import InvalidParameterError
-from dpbayes_sklearn._typing import AnyArray, FloatArray
-from dpbayes_sklearn.convex.draws import REAL_ARITHMETIC, loss_of_a_draw, score_range
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
+from dpbayes_sklearn.convex.draws import REAL_ARITHMETIC, loss_of_a_draw
+from dpbayes_sklearn.convex.perturbed import PerturbedLoss, PerturbedPlan
 from dpbayes_sklearn.logistic.blocks import BINS, Blocks
 from dpbayes_sklearn.logistic.curvature import (
+    Coordinates,
     Curvature,
     CurvaturePlan,
     coordinates,
@@ -66,10 +43,10 @@ from dpbayes_sklearn.logistic.curvature import (
     told,
     widest_norm,
 )
+from dpbayes_sklearn.logistic.draws import LogisticDrawPlan
 from dpbayes_sklearn.logistic.mode import (
-    LogisticModePlan,
+    LogisticLoss,
     exact_mode,
-    perturbed_mode,
     plan_mode,
     records_per_parameter,
 )
@@ -78,75 +55,12 @@ from dpbayes_sklearn.logistic.record_sums import (
     MOST_RECORDS,
     CodedRecords,
     LabelledRecords,
-    MappedRecords,
     on_lattice,
 )
 from dpbayes_sklearn.mechanisms import Mechanism, Sampler
-from dpbayes_sklearn.noise import ClassRows, Noise
+from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
 from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
-from dpbayes_sklearn.release import Expense, Facts, Plan
-
-# Mean of q(1 - q) that the spreads of draws suppose, with even shares of the levels.
-_USUAL_CURVATURE = 0.1
-_PRODUCT_STEPS = 2**15  # Entries have this many steps from 0 to 1 in products.
-_SPARE = 1 - 2.0**-24  # This factor covers the rounding of residuals, contrasts and floats.
-
-
-class LogisticDrawPlan(NamedTuple):
-    """Public choices of the draws."""
-
-    blocks: Blocks
-    # (parameters,): the tau: nominal errors of the mode, and of the maximum of the likelihood.
-    spread: FloatArray
-    radius: float  # The B.
-    weight: float  # The kappa: 1 is the posterior itself.
-    prior: float  # Precision of the Gaussian prior of every contrast.
-    n_draws: int
-
-    @classmethod
-    def of(
-        cls,
-        mode: LogisticModePlan,
-        n: int,
-        loss: Fraction,
-        unit: PrivacyUnit,
-        prior: float,
-        n_draws: int,
-    ) -> LogisticDrawPlan:
-        """Return the plan of draws around a mode, each of which may lose so much."""
-        blocks, ridge = mode.blocks, mode.ridge
-        usual = n * _USUAL_CURVATURE / blocks.per_parameter(np.array(blocks.sizes, float), 1.0)
-        spread = np.sqrt(mode.noise / (ridge + usual) ** 2 + 1 / (usual + prior))
-        radius = math.sqrt(blocks.parameters)
-        worst = unit.n_changed * score_of_records(blocks, spread, radius)
-        weight = min(1.0, float(loss) / worst) * _SPARE
-        return cls(blocks, spread, radius, weight, prior, n_draws)
-
-    def release(self, records: MappedRecords, centre: FloatArray, noise: Noise) -> FloatArray:
-        """Return draws of the parameters, one in each row, around a released mode."""
-        blocks, width = self.blocks, len(centre)
-        coefficients = on_lattice(blocks.basis @ centre)
-        sums, _ = records.gradient(coefficients)
-        products = records.products(
-            coefficients, blocks.basis, np.ones(width), math.inf, _PRODUCT_STEPS
-        )
-        curvature = np.zeros((width, width))
-        curvature[np.triu_indices(width)] = products / _PRODUCT_STEPS**2
-        curvature += np.triu(curvature, 1).T
-        precision = self.weight * curvature + self.prior * np.eye(width)
-        linear = -self.weight * (sums @ blocks.basis) - self.prior * centre
-        scaled = self.spread[:, None] * precision * self.spread
-        drawn = noise.ball(scaled, self.spread * linear, self.radius, self.n_draws)
-        return np.asarray(centre + self.spread * drawn)
-
-
-def score_of_records(blocks: Blocks, spread: FloatArray, radius: float) -> float:
-    """Return a(b), the range of a record's score."""
-    squares = np.zeros(len(blocks.sizes) + 1)  # of the blocks; that of the constant comes last
-    squares[blocks.block_of] = spread**2
-    corners = np.append(1 - 1 / np.array(blocks.sizes), 1.0)
-    return score_range(2.0, radius * math.sqrt(float(squares @ corners)) / 2)
-
+from dpbayes_sklearn.release import Facts, Plan, Step, StepPlan, composed
 
 FEW_RECORDS = 100
 """Records times epsilon per parameter below which naive Bayes is usually more accurate."""
@@ -188,12 +102,15 @@ class LookPlan(NamedTuple):
         sizes = tuple(blocks.cells(j).n_values for j in columns)
         return cls(blocks, columns, ClassRows.of(sizes, 1, unit.n_changed, epsilon))
 
-    def release(self, records: CodedRecords, n: int, noise: Noise) -> Look:
-        """Return maps and shares of all numbers; n is public, the exact number may not be."""
+    def ask(self, records: CodedRecords) -> list[IntArray]:
+        """Return the histograms, and the number of records that they share."""
         exact = np.split(records.histograms(self.columns), np.cumsum(self.law.values)[:-1])
-        *noisy, _ = noise.add([*exact, np.array([records.records.n])], self.law)
-        deviations = [math.sqrt(self.law.variance(j)) for j in range(len(noisy))]
-        return seen(self.blocks, self.columns, noisy, n, deviations)
+        return [*exact, np.array([records.records.n])]
+
+    def read(self, noisy: Sequence[AnyArray], n: int) -> Look:
+        """Return maps and shares of all numbers; n is public, the exact number may not be."""
+        deviations = [math.sqrt(self.law.variance(j)) for j in range(len(self.columns))]
+        return seen(self.blocks, self.columns, noisy[:-1], n, deviations)
 
 
 def seen(
@@ -278,97 +195,205 @@ def check_mechanism(mechanism: Mechanism | str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LogisticPlan(Plan[LabelledRecords, LogisticPosterior]):
-    """The steps of one release; without privacy, ``mode`` is None."""
+class ExactPlan(Plan[LabelledRecords, LogisticPosterior]):
+    """A release without noise, where no privacy is asked for."""
+
+    prior: LogisticPrior
+
+    rho = math.inf
+
+    def release(self, statistics: LabelledRecords, noise: Noise) -> LogisticPosterior:
+        """Return the mode and the curvature there."""
+        records, blocks = statistics.read(), self.prior.blocks
+        n, columns, basis = records.records.n, blocks.numbers, blocks.basis
+        ends = np.cumsum([blocks.cells(j).n_values for j in columns])[:-1]
+        counts = np.split(records.histograms(columns), ends) if columns else []
+        look = seen(blocks, columns, counts, max(n, 1), [0.0] * len(columns))
+        mapped, precision = records.mapped(look.nodes), self.prior.precision
+        ridge = np.full(blocks.parameters, 1.0 if precision is None else precision)
+        mode = exact_mode(mapped, blocks, ridge)
+        matrix = basis.T @ mapped.curvature(on_lattice(basis @ mode)) @ basis
+        matrix = (matrix + matrix.T) / 2  # but for rounding it is symmetric
+        nothing = np.zeros((len(mode), len(mode)))
+        found = Curvature(matrix, nothing, np.eye(len(mode)), np.zeros((2, len(mode))), mode, 0.0)
+        return LogisticPosterior(mode, look.nodes, ridge, nothing[0], 1.0, *found)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the steps have told so far: all of it public."""
+
+    look: Look
+    mode: FloatArray = field(default_factory=lambda: np.zeros(0))
+    # Coordinates of the curvature, its noise there, and where it is asked for.
+    known: Coordinates | None = None
+    curvature_plan: CurvaturePlan | None = None
+    point: FloatArray = field(default_factory=lambda: np.zeros(0))
+    curvature: Curvature = field(default_factory=Curvature.none)
+    draws: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LogisticPlan(StepPlan[Any, LogisticPosterior]):
+    """Look, mode, and curvature or draws, with the epsilon of each."""
 
     prior: LogisticPrior
     facts: Facts
-    rho: float = math.inf
-    look: LookPlan | None = None
-    mode: LogisticModePlan | None = None
+    rho: float
+    look_share: Fraction
+    mode: PerturbedPlan
+    mode_cost: Budget
+    curvature_share: Fraction = Fraction(0)
     draws: LogisticDrawPlan | None = None
-    curvature: Fraction = Fraction(0)
+    draws_cost: Budget | None = None
+
+    def with_draws(self, n_draws: int, delta: Exact) -> LogisticPlan:
+        """Return a plan that makes draws with as much epsilon as the mode has."""
+        share, unit, precision = self.mode_cost.epsilon, self.cost.unit, self.prior.precision
+        assert isinstance(share, Fraction)
+        loss = loss_of_a_draw(share, delta, n_draws)
+        draws = LogisticDrawPlan.of(
+            self.prior.blocks, self.mode, self.facts.n, loss, unit, precision or 1.0, n_draws
+        )
+        spent = delta if n_draws * loss > share else Fraction(0)
+        whole = replace(
+            self, conditions=(REAL_ARITHMETIC,), draws=draws,
+            draws_cost=Budget(share, spent, unit, n_draws * loss**2 / 8),
+        )  # fmt: skip
+        cost = composed(step.cost for step in whole.steps)
+        return replace(whole, cost=self.cost._replace(delta=cost.delta, rho=cost.rho))
+
+    @cached_property
+    def start(self) -> Found:
+        """Columns without a look are spread evenly."""
+        return Found(seen(self.prior.blocks, (), [], self.facts.n, []))
 
     def release(self, statistics: LabelledRecords, noise: Noise) -> LogisticPosterior:
-        """Look, find the mode, and ask for the curvature there."""
-        blocks, records, n = self.prior.blocks, statistics.read(), self.facts.n
-        if self.mode is None:
-            return _exact(self.prior, records)
-        nothing = seen(blocks, (), [], n, [])
-        look = nothing if self.look is None else self.look.release(records, n, noise)
-        mapped = records.mapped(look.nodes)
-        mode = perturbed_mode(mapped, self.mode, noise)
+        """Take the steps; the codes of few records are kept meanwhile."""
+        return super().release(statistics.read(), noise)
+
+    @cached_property
+    def steps(self) -> tuple[Step[Any, Found], ...]:
+        """Those that get a part of epsilon."""
+        noise = "Gaussian" if self.mode.gradient_noise.independent else "exponential"
+        mode = Step(
+            "perturbed mode", self.mode_cost, None, f"{noise} noise of the gradient",
+            ask=self.ask_mode, read=self.read_mode,
+            draw=lambda loss, law, noise: noise.minimum(loss),
+        )  # fmt: skip
+        return (*self._look, mode, *self._curvature, *self._draws)
+
+    # Look
+
+    @cached_property
+    def _look(self) -> tuple[Step[CodedRecords, Found], ...]:
+        if not self.look_share:
+            return ()
+        blocks, unit = self.prior.blocks, self.cost.unit
+        columns = tuple(range(len(blocks.sizes))) if self.curvature_share else blocks.numbers
+        look = LookPlan.of(blocks, columns, self.look_share, unit)
+        return (
+            Step(
+                "histograms of columns", Budget(self.look_share, unit=unit), look.law,
+                ask=lambda records, _: look.ask(records),
+                read=lambda found, noisy: replace(found, look=look.read(noisy, self.facts.n)),
+            ),
+        )  # fmt: skip
+
+    # Mode
+
+    def ask_mode(self, records: CodedRecords, found: Found) -> PerturbedLoss:
+        """Return the loss of all records."""
+        mapped = records.mapped(found.look.nodes)
+        return PerturbedLoss(LogisticLoss(mapped, self.prior.blocks), self.mode)
+
+    def read_mode(self, found: Found, mode: FloatArray) -> Found:
+        """Return the mode, and where the curvature is asked for."""
+        if not self.curvature_share:
+            return replace(found, mode=mode)
+        blocks, look = self.prior.blocks, found.look
+        known = coordinates(blocks, blocks.tables(look.nodes), look.shares, look.errors)
+        return replace(
+            found,
+            mode=mode,
+            known=known,
+            curvature_plan=self._plan_curvature(known.limit),
+            point=half_way(known, self.facts.n, mode, self.mode.ridge),
+        )
+
+    # Curvature
+
+    @cached_property
+    def _curvature(self) -> tuple[Step[CodedRecords, Found], ...]:
+        if not self.curvature_share:
+            return ()
+        return (
+            Step(
+                "curvature for intervals", Budget(self.curvature_share, unit=self.cost.unit),
+                self.curvature_law, "exponential noise of a matrix",
+                ask=self.ask_curvature, read=self.read_curvature,
+            ),
+        )  # fmt: skip
+
+    def _plan_curvature(self, limit: float) -> CurvaturePlan:
+        share, unit, most = self.curvature_share, self.cost.unit, self.facts.n_bound
+        return CurvaturePlan.of(self.prior.blocks, most, share, unit, limit)
+
+    def curvature_law(self, found: Found) -> MatrixNoise:
+        """Return the noise, which is that of the limit on records."""
+        assert found.curvature_plan is not None
+        return found.curvature_plan.law
+
+    def ask_curvature(self, records: CodedRecords, found: Found) -> list[IntArray]:
+        """Return the sum of second derivatives at the point, by coordinates."""
+        assert found.known is not None
+        assert found.curvature_plan is not None
+        mapped, known = records.mapped(found.look.nodes), found.known
+        return [found.curvature_plan.ask(mapped, known.axes.T @ found.point, known.centred)]
+
+    def read_curvature(self, found: Found, noisy: Sequence[IntArray]) -> Found:
+        """Return what is known about the curvature."""
+        assert found.known is not None
+        assert found.curvature_plan is not None
+        answer = found.curvature_plan.read(noisy[0])
+        return replace(found, curvature=told(found.known, self.facts.n, found.point, *answer))
+
+    # Draws
+
+    @cached_property
+    def _draws(self) -> tuple[Step[CodedRecords, Found], ...]:
+        draws, cost = self.draws, self.draws_cost
+        if draws is None or cost is None:
+            return ()
+        return (
+            Step(
+                "draws of the posterior", cost, None, "draws of a normal law in a ball",
+                ask=lambda records, found: draws.ask(records.mapped(found.look.nodes), found.mode),
+                read=lambda found, drawn: replace(found, draws=found.mode + drawn),
+                draw=draws.draw,
+            ),
+        )  # fmt: skip
+
+    def posterior(self, found: Found) -> LogisticPosterior:
+        """Return the mode and its curvature; of draws, their mean."""
+        nodes = found.look.nodes
         if self.draws is not None:
-            return drawn(look, self.draws, self.draws.release(mapped, mode, noise))
+            mean = found.draws.mean(axis=0)
+            ridge, error = np.full(len(mean), self.draws.prior), np.zeros(len(mean))
+            return LogisticPosterior(
+                mean, nodes, ridge, error, 1.0, *found.curvature, draws=found.draws
+            )
         scale = 1 + _PREDICTION_SCALE / math.sqrt(self.rho)
-        ridge, error = self.mode.ridge, self.mode.noise
-        found = Curvature.none()
-        if self.curvature:
-            known = coordinates(blocks, mapped.tables, look.shares, look.errors)
-            point = half_way(known, n, mode, ridge)
-            share, most = self.curvature, self.facts.n_bound
-            of_limit = CurvaturePlan.of(blocks, most, share, self.cost.unit, known.limit)
-            answer = of_limit.release(mapped, known.axes.T @ point, known.centred, noise)
-            found = told(known, n, point, *answer)
-        return LogisticPosterior(mode, look.nodes, ridge, error, scale, *found)
-
-    @property
-    def steps(self) -> tuple[Expense, ...]:
-        """Look, mode and curvature or draws, with their shares."""
-        if self.mode is None:
-            return super().steps
-        unit, epsilon = self.cost.unit, Fraction(self.cost.epsilon)
-        look = Fraction(0) if self.look is None else _LOOK_SHARE * epsilon
-        rest = epsilon - look - self.curvature
-        draws = Fraction(0) if self.draws is None else _DRAWS_SHARE * rest
-        spends = "draws of the posterior" if draws else "perturbed mode"
-        parts = {
-            "perturbed mode": rest - draws,
-            "draws of the posterior": draws,
-            "curvature for intervals": self.curvature,
-            "histograms of columns": look,
-        }
-        return tuple(
-            Expense(what, Budget(e, self.cost.delta * (what == spends), unit))
-            for what, e in parts.items()
-            if e
-        )
+        ridge, error = self.mode.ridge, self.mode.body.variance
+        return LogisticPosterior(found.mode, nodes, ridge, error, scale, *found.curvature)
 
 
-def drawn(look: Look, plan: LogisticDrawPlan, draws: FloatArray) -> LogisticPosterior:
-    """Return the posterior of draws; predictions are made with their mean."""
-    p = draws.shape[1]
-    ridge, error = np.full(p, plan.prior), np.zeros(p)
-    mean = draws.mean(axis=0)
-    return LogisticPosterior(mean, look.nodes, ridge, error, 1.0, *Curvature.none(), draws=draws)
-
-
-def _exact(prior: LogisticPrior, records: CodedRecords) -> LogisticPosterior:
-    """Return the posterior without noise."""
-    blocks, n = prior.blocks, records.records.n
-    columns = blocks.numbers
-    counts = (
-        np.split(
-            records.histograms(columns), np.cumsum([blocks.cells(j).n_values for j in columns])[:-1]
-        )
-        if columns
-        else []
-    )
-    look = seen(blocks, columns, counts, max(n, 1), [0.0] * len(columns))
-    mapped, basis = records.mapped(look.nodes), blocks.basis
-    ridge = np.full(blocks.parameters, 1.0 if prior.precision is None else prior.precision)
-    mode = exact_mode(mapped, blocks, ridge)
-    matrix = basis.T @ mapped.curvature(on_lattice(basis @ mode)) @ basis
-    matrix = (matrix + matrix.T) / 2  # but for rounding it is symmetric
-    nothing = np.zeros((len(mode), len(mode)))
-    found = Curvature(matrix, nothing, np.eye(len(mode)), np.zeros((2, len(mode))), mode, 0.0)
-    return LogisticPosterior(mode, look.nodes, ridge, nothing[0], 1.0, *found)
-
-
-def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budget) -> LogisticPlan:
+def plan(
+    mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budget
+) -> LogisticPlan | ExactPlan:
     """Return the steps of a release, or refuse it."""
     check_mechanism(mechanism)
-    blocks, n, unit = prior.blocks, facts.n, budget.unit
+    blocks, unit = prior.blocks, budget.unit
     if facts.n_bound > MOST_RECORDS:
         raise ValueError(f"More than {MOST_RECORDS} records are not supported.")
     if not blocks.parameters:
@@ -378,47 +403,30 @@ def plan(mechanism: Mechanism, prior: LogisticPrior, facts: Facts, budget: Budge
             f"The model has {blocks.parameters} parameters, more than {_MOST_PARAMETERS}: merge "
             "categories, or use BayesianNaiveBayes."
         )
-    cost, draws = budget.without_delta, isinstance(mechanism, Sampler)
-    if draws and prior.intervals:
+    n_draws = mechanism.n_samples if isinstance(mechanism, Sampler) else 0
+    if n_draws and prior.intervals:
         raise ValueError("intervals=True needs mechanism='map': draws tell no curvature.")
-    name = "sampler" if draws else "map"
-    whole = LogisticPlan(cost=cost, mechanism=name, prior=prior, facts=facts)
+    name = "sampler" if n_draws else "map"
     if budget.infinite:
-        return whole
+        return ExactPlan(cost=budget.without_delta, mechanism=name, prior=prior)
     epsilon = Fraction(budget.epsilon)
-    rho = records_per_parameter(blocks, n, float(epsilon), unit)
-    curvature = Fraction(0) if draws else _curvature_share(prior, rho) * epsilon
-    columns = tuple(range(len(blocks.sizes))) if curvature else blocks.numbers
-    look = LookPlan.of(blocks, columns, epsilon * _LOOK_SHARE, unit) if columns else None
-    rest = epsilon - curvature - (epsilon * _LOOK_SHARE if look else 0)
-    most = facts.n_bound  # of a secret number of records: sums and searches must end for all
-    if isinstance(mechanism, Sampler):
-        return _with_draws(replace(whole, rho=rho, look=look), rest, budget.delta, mechanism)
-    mode = plan_mode(blocks, most, rest, unit, rho, prior.precision, budget.delta)
+    rho = records_per_parameter(blocks, facts.n, float(epsilon), unit)
+    curvature = Fraction(0) if n_draws else _curvature_share(prior, rho) * epsilon
+    look = epsilon * _LOOK_SHARE if curvature or blocks.numbers else Fraction(0)
     if curvature:
-        CurvaturePlan.of(blocks, most, curvature, unit, widest_norm(blocks))
-    if mode.needs_delta:
-        whole = replace(whole, cost=budget._replace(rho=None))
-    return replace(whole, rho=rho, look=look, mode=mode, curvature=curvature)
-
-
-def _with_draws(
-    plan: LogisticPlan, rest: Fraction, delta: Exact, mechanism: Sampler
-) -> LogisticPlan:
-    """Return a plan whose mode and draws share what the look leaves."""
-    (prior, facts, unit), n_draws = (plan.prior, plan.facts, plan.cost.unit), mechanism.n_samples
-    share = rest * _DRAWS_SHARE
-    loss = loss_of_a_draw(share, delta, n_draws)
-    ratio = plan.rho * float((rest - share) / Fraction(plan.cost.epsilon))
-    mode = plan_mode(prior.blocks, facts.n_bound, rest - share, unit, ratio, prior.precision)
-    precision = 1.0 if prior.precision is None else prior.precision
-    draws = LogisticDrawPlan.of(mode, facts.n, loss, unit, precision, n_draws)
-    looked = Fraction(plan.cost.epsilon) - rest
-    cost = plan.cost._replace(
-        delta=delta if n_draws * loss > share else Fraction(0),
-        rho=n_draws * loss**2 / 8 + sum(each**2 / 2 for each in (rest - share, looked)),
-    )
-    return replace(plan, cost=cost, conditions=(REAL_ARITHMETIC,), mode=mode, draws=draws)
+        CurvaturePlan.of(blocks, facts.n_bound, curvature, unit, widest_norm(blocks))
+    own = (epsilon - look - curvature) * (1 - _DRAWS_SHARE if n_draws else 1)
+    delta = Fraction(0) if n_draws else budget.delta
+    ratio = rho * float(own / epsilon) if n_draws else rho
+    # of a secret number of records: sums and searches must end for all
+    mode = plan_mode(blocks, facts.n_bound, own, unit, ratio, prior.precision, delta)
+    spent = Budget(own, delta if mode.gradient_noise.independent else Fraction(0), unit)
+    whole = LogisticPlan(
+        cost=budget._replace(delta=spent.delta, rho=None), mechanism=name, prior=prior,
+        facts=facts, rho=rho, look_share=look, mode=mode, mode_cost=spent,
+        curvature_share=curvature,
+    )  # fmt: skip
+    return whole.with_draws(n_draws, budget.delta) if n_draws else whole
 
 
 def _curvature_share(prior: LogisticPrior, rho: float) -> Fraction:
