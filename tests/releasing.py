@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn.audit._universes import plan_for
+from benchmarks.audit.tools.universes import plan_for
 from dpbayes_sklearn.release import Release, carry_out
 
 __all__ = ["carried_out", "law_loss", "plan_for"]

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from benchmarks.audit.tools.fuzzing import every_case
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
@@ -37,7 +38,6 @@ from dpbayes_sklearn import (
     Schema,
     tree_augmented,
 )
-from dpbayes_sklearn.audit.fuzzing import every_case
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Gaussian, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.metrics import private_cross_validate, private_score

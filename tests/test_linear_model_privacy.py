@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from benchmarks.audit.tools import replay
+from benchmarks.audit.tools.replaying import DRAWS
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BudgetAccountant,
@@ -20,8 +22,6 @@ from dpbayes_sklearn import (
     PrivacyLeakWarning,
     Schema,
 )
-from dpbayes_sklearn.audit import replay
-from dpbayes_sklearn.audit.replaying import DRAWS
 
 MECHANISMS = ["laplace", "fourier", "sampler", "map"]
 CANARY, NUMBER, MARK = "HIV+7391", 73917391.25, "7391"

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks.audit.tools.replaying import SEARCH, replay
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
-from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.model_selection import PrivateSearchCV, runs

@@ -13,14 +13,14 @@ import pytest
 from sklearn.base import clone
 
 from benchmarks.audit._step_lists import unlisted, watched
+from benchmarks.audit.tools.fuzzing import every_case
+from benchmarks.audit.tools.recording import Recording
 from dpbayes_sklearn import (
     BayesianNaiveBayes,
     BudgetAccountant,
     DirichletMultinomial,
     PrivateSearchCV,
 )
-from dpbayes_sklearn.audit.fuzzing import every_case
-from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.base import spending
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.counts import dirichlet

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from benchmarks.audit.tools import enumerate_loss
+from benchmarks.audit.tools.replaying import CHOKE_POINT, DRAWS, replay
 from dpbayes_sklearn import (
     BayesianNetworkClassifier,
     BudgetAccountant,
@@ -17,8 +19,6 @@ from dpbayes_sklearn import (
     Schema,
     tree_augmented,
 )
-from dpbayes_sklearn.audit import enumerate_loss
-from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.columns.plans import ChoicePlan
 from dpbayes_sklearn.counts.dependence import TREE, EdgeScores, TreeChoice

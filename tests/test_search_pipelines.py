@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.audit.tools.replaying import SEARCH, replay
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -17,7 +18,6 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
 )
 from dpbayes_sklearn.audit.leaks import leaks
-from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.model_selection.pipelines import PrivatePipeline, step_epsilons
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler

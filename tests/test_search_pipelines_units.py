@@ -8,6 +8,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
+from benchmarks.audit.tools.replaying import SEARCH, replay
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -15,7 +16,6 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
 )
 from dpbayes_sklearn.audit.leaks import leaks
-from dpbayes_sklearn.audit.replaying import SEARCH, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.audit.tools.releases import audit_release
 from dpbayes_sklearn import mechanisms
-from dpbayes_sklearn.audit.releases import audit_release
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables

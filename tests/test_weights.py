@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import has_fit_parameter
 
 from benchmarks.audit._units import worst_weighted_loss
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
@@ -36,7 +37,6 @@ from dpbayes_sklearn import (
     metrics,
 )
 from dpbayes_sklearn.audit import audit
-from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.data.persons import OWN_WEIGHTS, copies_of
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.privacy.budget import Budget, Copies

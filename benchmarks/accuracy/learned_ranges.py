@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn import Interval, Schema
-from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.preprocessing import learned_schema
 
 Rng, N = np.random.Generator, 1000

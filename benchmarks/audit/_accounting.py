@@ -29,7 +29,7 @@ from sklearn.model_selection import cross_val_predict
 import dpbayes_sklearn as dp
 from benchmarks.audit._cases import Case, cases_of, crossings, in_a_folder, refused, run_at_once
 from benchmarks.audit._models import ADDED, FEATURE, X, Y, line, naive_bayes
-from dpbayes_sklearn.audit._steps import gaussian_delta
+from benchmarks.audit.tools.steps import gaussian_delta
 from dpbayes_sklearn.base.estimator import SEEDED
 from dpbayes_sklearn.counts.temperature import temperature_share
 from dpbayes_sklearn.mechanisms import Hellinger

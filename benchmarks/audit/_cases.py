@@ -18,8 +18,8 @@ from joblib import parallel_config
 from sklearn.base import BaseEstimator
 
 import dpbayes_sklearn
-from dpbayes_sklearn.audit.recording import planted
-from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS
+from benchmarks.audit.tools.recording import planted
+from benchmarks.audit.tools.replaying import CHOKE_POINT, DRAWS
 from dpbayes_sklearn.data import records
 from dpbayes_sklearn.release import boundary
 

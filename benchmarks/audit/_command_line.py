@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.audit._cases import Case, cases_of, in_a_folder
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn import BudgetAccountant, from_json
 from dpbayes_sklearn.__main__ import main
-from dpbayes_sklearn.audit.recording import planted
 
 MARK = "7391"
 READ = ("data.csv", "schema.json", "ledger.sqlite")

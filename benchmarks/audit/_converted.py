@@ -21,7 +21,7 @@ import numpy as np
 
 import dpbayes_sklearn as dp
 from benchmarks.audit._cases import Case, Pair, Rng, Subject, cases_of
-from dpbayes_sklearn.audit.fuzzing import CONTAINERS, column_in, table_in
+from benchmarks.audit.tools.fuzzing import CONTAINERS, column_in, table_in
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable, column_here
 from dpbayes_sklearn.data.persons import coins_of, counted_records
 from dpbayes_sklearn.data.records import Table, one_column

@@ -24,11 +24,11 @@ from scipy.special import comb, ndtr
 
 from benchmarks.audit._cases import Case, calls_of, cases_of
 from benchmarks.audit._models import RECORD, line, naive_bayes, person
+from benchmarks.audit.tools.recording import Recording, planted
+from benchmarks.audit.tools.releases import audit_release
+from benchmarks.audit.tools.universes import released
 from dpbayes_sklearn import BudgetAccountant, DirichletMultinomial
-from dpbayes_sklearn.audit._universes import released
 from dpbayes_sklearn.audit.leaks import fitted_numbers
-from dpbayes_sklearn.audit.recording import Recording, planted
-from dpbayes_sklearn.audit.releases import audit_release
 from dpbayes_sklearn.convex.draws import DrawsPlan
 from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior

@@ -16,8 +16,8 @@ from sklearn.utils import get_tags
 import dpbayes_sklearn as dp
 from benchmarks.audit._cases import Pair, Rng, Subject
 from benchmarks.audit._converted import container_subjects
-from dpbayes_sklearn.audit.fuzzing import names_of
-from dpbayes_sklearn.audit.replaying import SEARCH
+from benchmarks.audit.tools.fuzzing import names_of
+from benchmarks.audit.tools.replaying import SEARCH
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import resolve_mechanism

@@ -29,8 +29,16 @@ import dpbayes_sklearn as dp
 from benchmarks.audit._models import ADDED, FEATURE, PERSON, RECORD, naive_bayes
 from benchmarks.audit._models import UNITS as OTHER_UNITS
 from benchmarks.audit._step_lists import Taken, unlisted, watched
-from dpbayes_sklearn.audit._steps import PerturbedMinimum, Placed
-from dpbayes_sklearn.audit.recording import Part, Recording, Texts, covered, lost, planted, together
+from benchmarks.audit.tools.recording import (
+    Part,
+    Recording,
+    Texts,
+    covered,
+    lost,
+    planted,
+    together,
+)
+from benchmarks.audit.tools.steps import PerturbedMinimum, Placed
 from dpbayes_sklearn.columns import plans
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Laplace, Sampler

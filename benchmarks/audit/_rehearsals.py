@@ -20,8 +20,8 @@ from sklearn.pipeline import make_pipeline
 import dpbayes_sklearn as dp
 from benchmarks.audit._cases import Case, cases_of, crossings
 from benchmarks.audit._models import ADDED, PERSON, RECORD, line, naive_bayes
-from dpbayes_sklearn.audit.fuzzing import heard
-from dpbayes_sklearn.audit.recording import planted
+from benchmarks.audit.tools.fuzzing import heard
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.privacy.budget import PrivacyUnit

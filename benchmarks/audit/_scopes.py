@@ -27,7 +27,7 @@ import numpy as np
 import dpbayes_sklearn as dp
 from benchmarks.audit._cases import Case, cases_of, crossings, in_a_folder, run_at_once
 from benchmarks.audit._models import ADDED, RECORD, X, Y, naive_bayes
-from dpbayes_sklearn.audit.recording import planted
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn.privacy import active
 from dpbayes_sklearn.privacy.composition import Spend, best_order
 from dpbayes_sklearn.privacy.ledger import Ledger

@@ -22,9 +22,9 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.audit._cases import Case, Crossing, calls_of, cases_of, crossings, run_at_once
 from benchmarks.audit._models import ADDED, PERSON, THERE, line, naive_bayes
+from benchmarks.audit.tools.fuzzing import heard
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, PrivateSearchCV, from_json
-from dpbayes_sklearn.audit.fuzzing import heard
-from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.model_selection import runs
 from dpbayes_sklearn.model_selection.pipelines import People, PipelinePlan
 from dpbayes_sklearn.model_selection.runs import HeldOutSplit, SearchPlan, held_out

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpbayes_sklearn.audit.recording import Recording, planted
+from benchmarks.audit.tools.recording import Recording, planted
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.release import Plan, Step, StepPlan, boundary, composed
 

@@ -15,8 +15,8 @@ from sklearn.base import clone
 
 from benchmarks.audit._cases import Case, cases_of, crossings
 from benchmarks.audit._models import ADDED, PERSON, RECORD, UNITS, line, naive_bayes
+from benchmarks.audit.tools.replaying import DRAWS, replay
 from dpbayes_sklearn import BetaBinomial, BudgetAccountant, DirichletMultinomial, PrivateSearchCV
-from dpbayes_sklearn.audit.replaying import DRAWS, replay
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.counts import predict
 from dpbayes_sklearn.data.persons import counted_records

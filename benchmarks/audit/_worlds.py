@@ -14,13 +14,13 @@ from sklearn.base import clone
 
 from benchmarks.audit._cases import Case, beyond, cases_of
 from benchmarks.audit._models import ADDED, PERSON, RECORD, THERE, UNITS
+from benchmarks.audit.tools import enumerate_delta, enumerate_loss
+from benchmarks.audit.tools.deltas import enumerate_texts
+from benchmarks.audit.tools.recording import Transcript, lost
+from benchmarks.audit.tools.replaying import replay
+from benchmarks.audit.tools.steps import gaussian_delta
+from benchmarks.audit.tools.universes import ColumnUniverse, MomentUniverse, TreeUniverse, plan_for
 from dpbayes_sklearn import GammaExponential, NormalMean
-from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
-from dpbayes_sklearn.audit._steps import gaussian_delta
-from dpbayes_sklearn.audit._universes import ColumnUniverse, MomentUniverse, TreeUniverse, plan_for
-from dpbayes_sklearn.audit.deltas import enumerate_texts
-from dpbayes_sklearn.audit.recording import Transcript, lost
-from dpbayes_sklearn.audit.replaying import replay
 from dpbayes_sklearn.categories import plans
 from dpbayes_sklearn.columns import quantiles
 from dpbayes_sklearn.columns.quantiles import BinEdges, QuantileQuestions

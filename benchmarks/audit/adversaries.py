@@ -21,9 +21,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from benchmarks.audit._cases import Case, Row
+from benchmarks.audit.tools.recording import planted
+from benchmarks.audit.tools.steps import gaussian_delta
 from dpbayes_sklearn import BudgetAccountant, BudgetError
-from dpbayes_sklearn.audit._steps import gaussian_delta
-from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.privacy.composition import Filter
 
 SHARES = (0.1, 0.25, 0.38, 0.55, 0.7)

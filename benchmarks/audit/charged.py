@@ -26,8 +26,8 @@ from scipy.sparse import csr_array
 import dpbayes_sklearn as library
 from benchmarks.audit._cases import Case, Row, cases_of, silent
 from benchmarks.audit._models import ADDED, FEATURE, PERSON, RECORD, THERE
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn import BudgetAccountant, Categories, Interval, Schema
-from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.data import arrow, records
 from dpbayes_sklearn.data.arrow import named_columns
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest

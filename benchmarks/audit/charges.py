@@ -25,8 +25,8 @@ from benchmarks.audit._cases import Case, Row, cases_of, crossings, refused, sil
 from benchmarks.audit._models import ADDED, FEATURE, PERSON, RECORD, THERE, line, naive_bayes
 from benchmarks.audit._pairs import Answers
 from benchmarks.audit._parts import CORNERS, NAN, SCHEMA, Neighbourhood, frame, judged, numbers
+from benchmarks.audit.tools.recording import Part, Recording, covered
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit.recording import Part, Recording, covered
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import MAP, Sampler

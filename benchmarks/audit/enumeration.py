@@ -11,9 +11,9 @@ from typing import Any
 from benchmarks.audit._cases import Row
 from benchmarks.audit._models import person
 from benchmarks.audit._worlds import TIGHT, World
+from benchmarks.audit.tools import Enumeration
+from benchmarks.audit.tools.universes import MomentUniverse
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit import Enumeration
-from dpbayes_sklearn.audit._universes import MomentUniverse
 from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler

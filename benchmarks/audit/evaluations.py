@@ -13,9 +13,9 @@ import numpy as np
 
 from benchmarks.audit._cases import Case, Row, calls_of, cases_of, refused, silent
 from benchmarks.audit._models import ADDED, PERSON, RECORD, THERE, naive_bayes
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn import BudgetAccountant, BudgetError
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.audit.statistical import bound_from_outcomes
 from dpbayes_sklearn.metrics import private_cross_validate, private_score
 from dpbayes_sklearn.metrics.plan import plan

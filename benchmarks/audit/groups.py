@@ -21,8 +21,8 @@ from sklearn.base import BaseEstimator
 
 from benchmarks.audit._cases import Case, Row, cases_of, silent
 from benchmarks.audit._converted import cells_of_columns, equal_labels
+from benchmarks.audit.tools.fuzzing import CONTAINERS, MARK, OBJECTS, column_in, everything_said
 from dpbayes_sklearn import BayesianNaiveBayes
-from dpbayes_sklearn.audit.fuzzing import CONTAINERS, MARK, OBJECTS, column_in, everything_said
 from dpbayes_sklearn.data import reading
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
 from dpbayes_sklearn.data.persons import records_that_count

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from benchmarks.audit._cases import Row
-from dpbayes_sklearn.audit import enumerate_delta
-from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
+from benchmarks.audit.tools import enumerate_delta
+from benchmarks.audit.tools.deltas import gaussian_shift_delta
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.privacy.gaussian import Shifts, gaussian_variance
 

@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from benchmarks.audit._cases import Row
 from benchmarks.audit._models import line
+from benchmarks.audit.tools.releases import released_numbers
+from benchmarks.audit.tools.universes import released
 from dpbayes_sklearn import mechanisms
-from dpbayes_sklearn.audit._universes import released
-from dpbayes_sklearn.audit.releases import released_numbers
 from dpbayes_sklearn.categories.candidates import Candidates
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior

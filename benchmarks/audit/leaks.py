@@ -22,10 +22,10 @@ from sklearn.base import clone
 
 from benchmarks.audit._cases import Row, crossings, in_a_folder
 from benchmarks.audit._models import UNITS, line, naive_bayes
+from benchmarks.audit.tools.fuzzing import MARK, Example, every_case, fit_with, odd_records
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn import BayesianNetworkClassifier, BetaBinomial, DirichletMultinomial
-from dpbayes_sklearn.audit.fuzzing import MARK, Example, every_case, fit_with, odd_records
 from dpbayes_sklearn.audit.leaks import leaks
-from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.columns.quantiles import SortedColumns
 from dpbayes_sklearn.convex.records import LinearRecords
 from dpbayes_sklearn.data.persons import counted_records

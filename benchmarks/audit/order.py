@@ -28,11 +28,11 @@ from sklearn.utils import _safe_indexing
 from benchmarks.audit._cases import Called, Case, Row, Subject, calls_of, crossings, silent
 from benchmarks.audit._models import ADDED, FEATURE, PERSON, RECORD, THERE, line, naive_bayes
 from benchmarks.audit._pairs import subjects
+from benchmarks.audit.tools.fuzzing import CONTAINERS
+from benchmarks.audit.tools.recording import planted
+from benchmarks.audit.tools.replaying import DRAWS, Replay, replay
 from dpbayes_sklearn import BudgetAccountant, PrivateSearchCV
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit.fuzzing import CONTAINERS
-from dpbayes_sklearn.audit.recording import planted
-from dpbayes_sklearn.audit.replaying import DRAWS, Replay, replay
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.counts import plans, temperature
 from dpbayes_sklearn.counts.temperature import LossRecords, LossSums

@@ -37,9 +37,7 @@ from benchmarks.audit._parts import (
     same_steps,
     worlds,
 )
-from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit._steps import Added, Choice
-from dpbayes_sklearn.audit.recording import (
+from benchmarks.audit.tools.recording import (
     ModeSearch,
     Recording,
     ScoredChoice,
@@ -47,6 +45,8 @@ from dpbayes_sklearn.audit.recording import (
     planted,
     together,
 )
+from benchmarks.audit.tools.steps import Added, Choice
+from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.convex.losses import HuberLoss
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest

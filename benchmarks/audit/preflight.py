@@ -26,7 +26,7 @@ import numpy.typing as npt
 import dpbayes_sklearn as dp
 from benchmarks.audit._cases import Case, Row, cases_of, refused, silent
 from benchmarks.audit._models import person
-from dpbayes_sklearn.audit.recording import planted
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.bayesian_network import PrivateTree
 from dpbayes_sklearn.categories.counts import ReleasedSimplex, SimplexCounts

@@ -20,11 +20,11 @@ import numpy as np
 
 from benchmarks.audit._cases import Row
 from benchmarks.audit._models import ADDED, RECORD
+from benchmarks.audit.tools.ratios import audit_ratios, drawn_steps
+from benchmarks.audit.tools.recording import ModeSearch, Recording, lost, planted
+from benchmarks.audit.tools.steps import Added, Ball, PerturbedMinimum, StepLaw
+from benchmarks.audit.tools.universes import MomentUniverse, plan_for
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit._steps import Added, Ball, PerturbedMinimum, StepLaw
-from dpbayes_sklearn.audit._universes import MomentUniverse, plan_for
-from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
-from dpbayes_sklearn.audit.recording import ModeSearch, Recording, lost, planted
 from dpbayes_sklearn.convex import hull
 from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.convex.posterior import GaussianPrior

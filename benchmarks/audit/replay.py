@@ -14,10 +14,10 @@ from sklearn.base import clone
 
 from benchmarks.audit._cases import Case, Row, Subject, circumstance
 from benchmarks.audit._pairs import subjects
+from benchmarks.audit.tools.fuzzing import CONTAINERS
+from benchmarks.audit.tools.replaying import SEARCH, Replay, replay
 from dpbayes_sklearn import BudgetAccountant
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit.fuzzing import CONTAINERS
-from dpbayes_sklearn.audit.replaying import SEARCH, Replay, replay
 from dpbayes_sklearn.preprocessing.learned_schema import FrameDomains
 
 PAIRS = 10_800

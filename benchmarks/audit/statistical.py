@@ -19,11 +19,11 @@ from benchmarks.audit._cases import Row
 from benchmarks.audit._models import ADDED, FEATURE, RECORD, person
 from benchmarks.audit._parts import Neighbourhood, claims, recordings
 from benchmarks.audit.parts import sessions
+from benchmarks.audit.tools.ratios import audit_ratios, drawn_steps
+from benchmarks.audit.tools.releases import audit_release
+from benchmarks.audit.tools.steps import StepLaw
+from benchmarks.audit.tools.universes import Known
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.audit._steps import StepLaw
-from dpbayes_sklearn.audit._universes import Known
-from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
-from dpbayes_sklearn.audit.releases import audit_release
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.counts.dependence import ColumnChoice, ColumnScores

@@ -19,8 +19,7 @@ from scipy.sparse import csr_array
 
 from benchmarks.audit._cases import Row, circumstance, crossings
 from benchmarks.audit._models import line, naive_bayes
-from dpbayes_sklearn import BetaBinomial, DirichletMultinomial
-from dpbayes_sklearn.audit.fuzzing import (
+from benchmarks.audit.tools.fuzzing import (
     BAD_PARAMETERS,
     FRAMES,
     Example,
@@ -32,8 +31,9 @@ from dpbayes_sklearn.audit.fuzzing import (
     heard,
     odd_records,
 )
+from benchmarks.audit.tools.recording import Recording
+from dpbayes_sklearn import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.audit.leaks import fitted_numbers
-from dpbayes_sklearn.audit.recording import Recording
 from dpbayes_sklearn.mechanisms import Sampler
 from dpbayes_sklearn.noise import made_by
 from dpbayes_sklearn.regression.moments import gram

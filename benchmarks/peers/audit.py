@@ -3,7 +3,7 @@
 ``make audit-peers`` builds that environment and runs this. Three questions are asked of its
 GaussianNB and LinearRegression, each at epsilon 1 on a pair of data sets of the same size that
 differ in one record: which epsilon does :func:`dpbayes_sklearn.audit.audit` find, what tells the
-two apart when all noise is frozen (:func:`dpbayes_sklearn.audit.replay`), and which epsilons do the
+two apart when all noise is frozen (:func:`benchmarks.audit.tools.replay`), and which epsilons do the
 mechanisms that are called add up to. Prints a Markdown table.
 """
 
@@ -22,7 +22,8 @@ import sklearn
 from diffprivlib import BudgetAccountant, mechanisms
 from diffprivlib.models import GaussianNB, LinearRegression
 
-from dpbayes_sklearn.audit import audit, replay
+from benchmarks.audit.tools import replay
+from dpbayes_sklearn.audit import audit
 
 NOISE = [
     (cls, "randomise")

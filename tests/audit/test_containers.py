@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.audit.fuzzing import CONTAINERS, FRAMES, column_in, framed, table_in
+from benchmarks.audit.tools.fuzzing import CONTAINERS, FRAMES, column_in, framed, table_in
 from dpbayes_sklearn.data.records import Table, is_partitioned, one_column
 
 LARGE = [2**53 + 1, None, 2**53 + 3]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.audit import enumerate_delta
-from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
+from benchmarks.audit.tools import enumerate_delta
+from benchmarks.audit.tools.deltas import gaussian_shift_delta
 from dpbayes_sklearn.counts import tables
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.plans import NoisyTables, tables_plan

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.audit import enumerate_loss
-from dpbayes_sklearn.audit._steps import Added, Ball, Choice, Fixed, quadratic_range
+from benchmarks.audit.tools import enumerate_loss
+from benchmarks.audit.tools.steps import Added, Ball, Choice, Fixed, quadratic_range
 from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.counts import plans, tables
 from dpbayes_sklearn.counts.fourier import stealth_increment

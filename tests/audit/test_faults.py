@@ -12,7 +12,7 @@ from benchmarks.audit._cases import Case, first_finding
 from benchmarks.audit._layers import LAYERS, noise_files, source_code
 from benchmarks.audit._planted import FAULTS, Fault
 from benchmarks.audit.faults import CRASHED, WANTED, sees
-from dpbayes_sklearn.audit import enumerate_loss
+from benchmarks.audit.tools import enumerate_loss
 
 
 @pytest.mark.parametrize("layer", LAYERS)

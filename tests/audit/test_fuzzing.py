@@ -12,16 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dpbayes_sklearn import (
-    BayesianLinearRegression,
-    BayesianNaiveBayes,
-    BetaBinomial,
-    Categories,
-    DirichletMultinomial,
-    Interval,
-    Schema,
-)
-from dpbayes_sklearn.audit.fuzzing import (
+from benchmarks.audit.tools.fuzzing import (
     BAD_PARAMETERS,
     MARK,
     OBJECTS,
@@ -31,6 +22,15 @@ from dpbayes_sklearn.audit.fuzzing import (
     fit_with,
     odd_records,
     spiked,
+)
+from dpbayes_sklearn import (
+    BayesianLinearRegression,
+    BayesianNaiveBayes,
+    BetaBinomial,
+    Categories,
+    DirichletMultinomial,
+    Interval,
+    Schema,
 )
 from dpbayes_sklearn.audit.leaks import leaks
 

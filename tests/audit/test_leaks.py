@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.audit.tools.fuzzing import every_case
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -20,7 +21,6 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
     Schema,
 )
-from dpbayes_sklearn.audit.fuzzing import every_case
 from dpbayes_sklearn.audit.leaks import fitted_numbers, leaks, walk
 from dpbayes_sklearn.convex.records import LinearRecords
 from dpbayes_sklearn.regression.moments import gram

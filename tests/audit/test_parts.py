@@ -18,9 +18,7 @@ from benchmarks.audit._parts import (
     recordings,
     worlds,
 )
-from dpbayes_sklearn import BayesianNaiveBayes
-from dpbayes_sklearn.audit._steps import Added, Placed
-from dpbayes_sklearn.audit.recording import (
+from benchmarks.audit.tools.recording import (
     Part,
     Texts,
     covered,
@@ -28,6 +26,8 @@ from dpbayes_sklearn.audit.recording import (
     together,
     worst_of_choice,
 )
+from benchmarks.audit.tools.steps import Added, Placed
+from dpbayes_sklearn import BayesianNaiveBayes
 from dpbayes_sklearn.columns.plans import choice_weights
 from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.audit import regression, statistical
-from dpbayes_sklearn.audit._steps import Added
-from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps, halved, log_density, log_ratios
+from benchmarks.audit.tools.ratios import audit_ratios, drawn_steps, halved, log_density, log_ratios
+from benchmarks.audit.tools.steps import Added
 from dpbayes_sklearn.categories import plans
 from dpbayes_sklearn.mechanisms import Gaussian, Laplace
 from dpbayes_sklearn.noise import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.audit.releases import audit_release, released_numbers
+from benchmarks.audit.tools.releases import audit_release, released_numbers
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Beta, SimplexPrior
 from dpbayes_sklearn.convex.design import Design, Scale

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.audit.tools import replay
+from benchmarks.audit.tools.replaying import DRAWS
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -12,8 +14,6 @@ from dpbayes_sklearn import (
     BetaBinomial,
     DirichletMultinomial,
 )
-from dpbayes_sklearn.audit import replay
-from dpbayes_sklearn.audit.replaying import DRAWS
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
 ADDED = {"privacy_unit": PrivacyUnit("record", neighbours="add_remove")}

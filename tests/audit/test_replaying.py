@@ -15,14 +15,14 @@ from sklearn.naive_bayes import GaussianNB
 from benchmarks.audit._cases import Subject, circumstance
 from benchmarks.audit._pairs import subjects
 from benchmarks.audit.replay import few_subjects
+from benchmarks.audit.tools import Replay, replay
+from benchmarks.audit.tools.replaying import CHOKE_POINT, DRAWS, SEARCH
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
     BudgetAccountant,
     DirichletMultinomial,
 )
-from dpbayes_sklearn.audit import Replay, replay
-from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, SEARCH
 from dpbayes_sklearn.base import spending
 from dpbayes_sklearn.convex import records
 from dpbayes_sklearn.counts.tables import CountTables

@@ -8,7 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.audit import enumerate_loss
+from benchmarks.audit.tools import enumerate_loss
 from dpbayes_sklearn.columns import plans
 from dpbayes_sklearn.columns.plans import ChoicePlan
 from dpbayes_sklearn.counts import dependence

@@ -8,7 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.audit import enumerate_loss
+from benchmarks.audit.tools import enumerate_loss
 from dpbayes_sklearn.columns import plans, quantiles
 from dpbayes_sklearn.columns.plans import QuantilePlan
 from dpbayes_sklearn.columns.quantiles import (

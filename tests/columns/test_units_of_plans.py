@@ -8,10 +8,10 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.audit import enumerate_loss
-from dpbayes_sklearn.audit._universes import ColumnUniverse
-from dpbayes_sklearn.audit.deltas import enumerate_texts
-from dpbayes_sklearn.audit.releases import audit_release
+from benchmarks.audit.tools import enumerate_loss
+from benchmarks.audit.tools.deltas import enumerate_texts
+from benchmarks.audit.tools.releases import audit_release
+from benchmarks.audit.tools.universes import ColumnUniverse
 from dpbayes_sklearn.columns.plans import TextCounts
 from dpbayes_sklearn.columns.quantiles import (
     BinEdges,

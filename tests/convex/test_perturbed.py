@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import kstest
 
-from dpbayes_sklearn.audit._steps import ConvexMode, seen_records
+from benchmarks.audit.tools.steps import ConvexMode, seen_records
 from dpbayes_sklearn.audit.statistical import bound_from_outcomes
 from dpbayes_sklearn.convex.coordinates import first_map, n_coordinates
 from dpbayes_sklearn.convex.design import Design, Windows

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.audit._converted import EQUAL, NO_LABELS
 from benchmarks.audit.groups import ODD_LABELS
+from benchmarks.audit.tools.fuzzing import MARK, everything_said
 from dpbayes_sklearn import BayesianNaiveBayes
-from dpbayes_sklearn.audit.fuzzing import MARK, everything_said
 from dpbayes_sklearn.data.persons import coins_of, counted_records, read_groups
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import PrivacyUnit

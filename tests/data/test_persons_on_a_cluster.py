@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from benchmarks.audit.groups import GROUPS, container_of_groups
+from benchmarks.audit.tools.replaying import replay
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -16,7 +17,6 @@ from dpbayes_sklearn import (
     Categories,
     Schema,
 )
-from dpbayes_sklearn.audit.replaying import replay
 from dpbayes_sklearn.data.persons import counted_records
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler

@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from benchmarks.audit.groups import ODD_LABELS
+from benchmarks.audit.tools.fuzzing import MARK, everything_said
 from dpbayes_sklearn import (
     BayesianNaiveBayes,
     BudgetAccountant,
@@ -18,7 +19,6 @@ from dpbayes_sklearn import (
     Interval,
     Schema,
 )
-from dpbayes_sklearn.audit.fuzzing import MARK, everything_said
 from dpbayes_sklearn.base.estimator import WIDTH_OF_LIST
 from dpbayes_sklearn.data.persons import counted_records, read_groups
 from dpbayes_sklearn.data.reading import read_table, read_target

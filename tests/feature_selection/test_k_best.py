@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
+from benchmarks.audit.tools.replaying import CHOKE_POINT, DRAWS, replay
 from dpbayes_sklearn import (
     BayesianNaiveBayes,
     BudgetAccountant,
@@ -28,7 +29,6 @@ from dpbayes_sklearn import (
     from_json,
 )
 from dpbayes_sklearn.audit.leaks import leaks
-from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest, columns_for
 from dpbayes_sklearn.preprocessing import PrivateKBinsDiscretizer

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from dpbayes_sklearn.audit._steps import Ball
-from dpbayes_sklearn.audit.ratios import audit_ratios
-from dpbayes_sklearn.audit.recording import Recording
+from benchmarks.audit.tools.ratios import audit_ratios
+from benchmarks.audit.tools.recording import Recording
+from benchmarks.audit.tools.steps import Ball
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.mode import exact_mode, plan_mode

@@ -12,9 +12,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import kstest
 
+from benchmarks.audit.tools.ratios import audit_ratios, halved
+from benchmarks.audit.tools.steps import LogisticMode, weighed_records
 from dpbayes_sklearn import BayesianLogisticRegression, BudgetAccountant, from_json
-from dpbayes_sklearn.audit._steps import LogisticMode, weighed_records
-from dpbayes_sklearn.audit.ratios import audit_ratios, halved
 from dpbayes_sklearn.convex import perturbed
 from dpbayes_sklearn.convex.perturbed import Search
 from dpbayes_sklearn.data.records import LocalRecords, Table

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.audit.tools import enumerate_loss
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianNaiveBayes,
@@ -17,7 +18,6 @@ from dpbayes_sklearn import (
     DirichletMultinomial,
     from_json,
 )
-from dpbayes_sklearn.audit import enumerate_loss
 from dpbayes_sklearn.conjugate import certify
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from benchmarks.audit.tools import enumerate_delta
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, BudgetAccountant
-from dpbayes_sklearn.audit import enumerate_delta
 from dpbayes_sklearn.convex.draws import loss_of_a_draw
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior, sampler_law
 from dpbayes_sklearn.counts.network import Network

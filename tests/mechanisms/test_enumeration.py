@@ -1,6 +1,6 @@
 """Sampler and MAP by enumeration: the worst loss over all neighbouring data is within epsilon.
 
-The laws come from the production release, data set by data set; see `audit.enumerate_loss`. The
+The laws come from the production release, data set by data set; see `benchmarks.audit.tools.enumerate_loss`. The
 closed forms that the mechanisms plan with are compared with it.
 """
 
@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.audit import Enumeration, enumerate_loss
-from dpbayes_sklearn.audit._steps import Choice
-from dpbayes_sklearn.audit._universes import universe_of
-from dpbayes_sklearn.audit.enumeration import laws_of_release
+from benchmarks.audit.tools import Enumeration, enumerate_loss
+from benchmarks.audit.tools.enumeration import laws_of_release
+from benchmarks.audit.tools.steps import Choice
+from benchmarks.audit.tools.universes import universe_of
 from dpbayes_sklearn.counts import dirichlet, splits
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.plans import tables_plan

@@ -16,10 +16,10 @@ import pytest
 from scipy.stats import binomtest, chisquare
 from sklearn.model_selection import GridSearchCV
 
+from benchmarks.audit.tools import enumerate_loss, replay
+from benchmarks.audit.tools.releases import released_numbers
+from benchmarks.audit.tools.replaying import DRAWS
 from dpbayes_sklearn import BayesianNaiveBayes, from_json
-from dpbayes_sklearn.audit import enumerate_loss, replay
-from dpbayes_sklearn.audit.releases import released_numbers
-from dpbayes_sklearn.audit.replaying import DRAWS
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.fourier import CharacterSums, stealth_increment
 from dpbayes_sklearn.counts.network import Network

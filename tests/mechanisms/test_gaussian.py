@@ -14,6 +14,8 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from benchmarks.audit.tools import enumerate_delta
+from benchmarks.audit.tools.deltas import gaussian_shift_delta
 from dpbayes_sklearn import (
     BayesianNaiveBayes,
     BayesianNetworkClassifier,
@@ -25,8 +27,6 @@ from dpbayes_sklearn import (
     from_json,
 )
 from dpbayes_sklearn._compat import InvalidParameterError
-from dpbayes_sklearn.audit import enumerate_delta
-from dpbayes_sklearn.audit.deltas import gaussian_shift_delta
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.plans import plan
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior

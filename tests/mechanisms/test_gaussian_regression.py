@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from benchmarks.audit.tools import enumerate_delta
+from benchmarks.audit.tools.ratios import audit_ratios, drawn_steps
+from benchmarks.audit.tools.universes import MomentUniverse
 from dpbayes_sklearn import BayesianLinearRegression
-from dpbayes_sklearn.audit import enumerate_delta
-from dpbayes_sklearn.audit._universes import MomentUniverse
-from dpbayes_sklearn.audit.ratios import audit_ratios, drawn_steps
 from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.convex.posterior import GaussianPrior
 from dpbayes_sklearn.exceptions import BudgetError

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.audit import audit_release, enumerate_loss
-from dpbayes_sklearn.audit._steps import Added
-from dpbayes_sklearn.audit.releases import released_numbers
+from benchmarks.audit.tools import audit_release, enumerate_loss
+from benchmarks.audit.tools.releases import released_numbers
+from benchmarks.audit.tools.steps import Added
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables

@@ -13,14 +13,14 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.model_selection import GridSearchCV
 
+from benchmarks.audit.tools import replay
+from benchmarks.audit.tools.replaying import DRAWS
 from dpbayes_sklearn import (
     BayesianNaiveBayes,
     BayesianNetworkClassifier,
     BudgetAccountant,
     from_json,
 )
-from dpbayes_sklearn.audit import replay
-from dpbayes_sklearn.audit.replaying import DRAWS
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.plans import plan

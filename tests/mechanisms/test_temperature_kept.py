@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.audit.tools import replay
+from benchmarks.audit.tools.replaying import DRAWS
 from dpbayes_sklearn import BayesianNaiveBayes, BayesianNetworkClassifier, from_json
-from dpbayes_sklearn.audit import leaks, replay
-from dpbayes_sklearn.audit.replaying import DRAWS
+from dpbayes_sklearn.audit import leaks
 from dpbayes_sklearn.counts import plans
 from dpbayes_sklearn.counts.adaptive import AdaptivePosterior
 from dpbayes_sklearn.counts.posterior import TemperedPosterior

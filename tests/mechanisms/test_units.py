@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks.audit import _models as audited
-from dpbayes_sklearn.audit import enumerate_delta, enumerate_loss
-from dpbayes_sklearn.audit._shifts import shifts
-from dpbayes_sklearn.audit._universes import MomentUniverse
+from benchmarks.audit.tools import enumerate_delta, enumerate_loss
+from benchmarks.audit.tools.shifts import shifts
+from benchmarks.audit.tools.universes import MomentUniverse
 from dpbayes_sklearn.convex.design import Design
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbayes_sklearn.audit.deltas import enumerate_texts
+from benchmarks.audit.tools.deltas import enumerate_texts
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace, truncated_laplace
 from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy.budget import PrivacyUnit

@@ -14,9 +14,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
+from benchmarks.audit.tools.replaying import CHOKE_POINT, DRAWS, replay
 from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, BudgetError, from_json
 from dpbayes_sklearn.audit.leaks import leaks
-from dpbayes_sklearn.audit.replaying import CHOKE_POINT, DRAWS, replay
 from dpbayes_sklearn.preprocessing import (
     PrivateKBinsDiscretizer,
     PrivateMinMaxScaler,

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.audit.tools.fuzzing import every_case
 from dpbayes_sklearn import (
     BayesianNaiveBayes,
     BayesianNetworkClassifier,
@@ -25,7 +26,6 @@ from dpbayes_sklearn import (
     from_json,
     mechanisms,
 )
-from dpbayes_sklearn.audit.fuzzing import every_case
 from tests.serialization.outputs import outputs
 
 CASES = {case.name: case for case in every_case()}

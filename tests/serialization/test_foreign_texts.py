@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+from benchmarks.audit.tools.fuzzing import every_case
 from dpbayes_sklearn import (
     BayesianNaiveBayes,
     BetaBinomial,
@@ -25,7 +26,6 @@ from dpbayes_sklearn import (
     mechanisms,
     preprocessing,
 )
-from dpbayes_sklearn.audit.fuzzing import every_case
 from dpbayes_sklearn.base.published import published_models
 from dpbayes_sklearn.serialization import document
 from tests.serialization.outputs import outputs

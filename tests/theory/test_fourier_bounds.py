@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from dpbayes_sklearn.audit._universes import CountUniverse
+from benchmarks.audit.tools.universes import CountUniverse
 from dpbayes_sklearn.counts.fourier import CharacterSums, closure, tables_from_characters
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import leaf_levels

@@ -11,7 +11,7 @@ from importlib import import_module
 from inspect import getattr_static
 from typing import Any, NamedTuple
 
-from dpbayes_sklearn.audit.recording import planted
+from benchmarks.audit.tools.recording import planted
 
 __all__ = ["Fault", "Faults", "at", "changed", "returns", "times", "uncached", "with_cost"]
 

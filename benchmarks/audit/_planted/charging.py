@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from benchmarks.audit._planted._fault import Faults, at, uncached
-from dpbayes_sklearn.audit.recording import planted
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn.noise.discrete_laplace import truncated_laplace
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee

@@ -6,7 +6,7 @@ import math
 from contextlib import nullcontext
 
 from benchmarks.audit._planted._fault import Faults, at, returns
-from dpbayes_sklearn.audit.recording import planted
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn.privacy.ledger import _rho
 from dpbayes_sklearn.release import GUESS
 

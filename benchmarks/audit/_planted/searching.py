@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from benchmarks.audit._planted._fault import Faults, at, returns, times
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn._compat import _safe_indexing
-from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.model_selection import pipelines, rehearsal, runs
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise
 from dpbayes_sklearn.noise.finite import Stopping, _geometric

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from benchmarks.audit._planted._fault import Faults, at, returns, uncached, with_cost
-from dpbayes_sklearn.audit.recording import planted
+from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn.base import estimator
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy import BudgetAccountant, composition, ledger_file

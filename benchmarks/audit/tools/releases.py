@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from benchmarks.audit.tools.universes import released as plan_release
 from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn._typing import AnyArray, FloatArray
-from dpbayes_sklearn.audit._universes import released as plan_release
 from dpbayes_sklearn.audit.leaks import numbers
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
 from dpbayes_sklearn.categories.counts import ReleasedSimplex, SimplexCounts

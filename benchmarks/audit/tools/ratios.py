@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import kve
 
-from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
-from dpbayes_sklearn.audit._steps import (
+from benchmarks.audit.tools.recording import ModeSearch, Recording, ScoredChoice
+from benchmarks.audit.tools.steps import (
     Added,
     Ball,
     Choice,
@@ -36,8 +36,8 @@ from dpbayes_sklearn.audit._steps import (
     PerturbedMinimum,
     StepLaw,
 )
-from dpbayes_sklearn.audit._universes import released
-from dpbayes_sklearn.audit.recording import ModeSearch, Recording, ScoredChoice
+from benchmarks.audit.tools.universes import released
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.audit.statistical import EpsilonBound, bound_from_outcomes
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import (

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.audit.tools.recording import Transcript, planted
+from benchmarks.audit.tools.steps import Added, Choice, Fixed, Opaque, Placed, StepLaw, shared_laws
+from benchmarks.audit.tools.universes import DataSet, Indices, Universe, released, universe_of
 from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
-from dpbayes_sklearn.audit._steps import Added, Choice, Fixed, Opaque, Placed, StepLaw, shared_laws
-from dpbayes_sklearn.audit._universes import DataSet, Indices, Universe, released, universe_of
-from dpbayes_sklearn.audit.recording import Transcript, planted
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise import (
     ClassRows,
@@ -379,7 +379,7 @@ def enumerate_loss(
 
     Examples
     --------
-    >>> from dpbayes_sklearn.audit import enumerate_loss
+    >>> from benchmarks.audit.tools import enumerate_loss
     >>> from dpbayes_sklearn.counts.network import Network
     >>> found = enumerate_loss("laplace", Network.star([2, 2], 2), n=3)
     >>> found.loss, found.within, found.n_pairs

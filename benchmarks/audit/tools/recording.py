@@ -24,8 +24,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
-from dpbayes_sklearn.audit._steps import (
+from benchmarks.audit.tools.steps import (
     Added,
     Ball,
     Choice,
@@ -39,7 +38,8 @@ from dpbayes_sklearn.audit._steps import (
     seen_records,
     weighed_records,
 )
-from dpbayes_sklearn.audit._universes import released
+from benchmarks.audit.tools.universes import released
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.convex.losses import HuberLoss, InWindows
 from dpbayes_sklearn.convex.perturbed import PerturbedLoss
 from dpbayes_sklearn.logistic.mode import LogisticLoss

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from benchmarks.audit.tools.fuzzing import heard
+from benchmarks.audit.tools.recording import planted
+from benchmarks.audit.tools.shifts import Shift, shifts
 from dpbayes_sklearn import release
 from dpbayes_sklearn._typing import Positions
-from dpbayes_sklearn.audit._shifts import Shift, shifts
-from dpbayes_sklearn.audit.fuzzing import heard
-from dpbayes_sklearn.audit.recording import planted
 from dpbayes_sklearn.base.remarks import Told
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.noise import Noise, made_by
@@ -114,7 +114,7 @@ def replay(
     Examples
     --------
     >>> from dpbayes_sklearn import BayesianNaiveBayes
-    >>> from dpbayes_sklearn.audit import replay
+    >>> from benchmarks.audit.tools import replay
     >>> X, y = [[0, 1], [1, 1], [0, 0]], [0, 1, 1]
     >>> model = BayesianNaiveBayes(bounds=(0, 1), classes=[0, 1], n_bins=2)
     >>> found = replay(model, X, y, [[float("nan"), 1e308], [1, 1], [0, 0]], [1, 1, 1])

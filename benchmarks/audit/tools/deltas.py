@@ -30,10 +30,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.audit.tools.enumeration import known_size, readers_of
+from benchmarks.audit.tools.steps import Added, Choice, StepLaw, gaussian_delta, shared_laws
+from benchmarks.audit.tools.universes import DataSet, Indices, TextUniverse, Universe, universe_of
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.audit._steps import Added, Choice, StepLaw, gaussian_delta, shared_laws
-from dpbayes_sklearn.audit._universes import DataSet, Indices, TextUniverse, Universe, universe_of
-from dpbayes_sklearn.audit.enumeration import known_size, readers_of
 from dpbayes_sklearn.columns.plans import TextPlan
 from dpbayes_sklearn.mechanisms import Mechanism, resolve_mechanism
 from dpbayes_sklearn.noise import DiscreteGaussian, Noise, NoiseLaw
@@ -93,7 +93,7 @@ def enumerate_delta(
 ) -> DeltaEnumeration:
     """Compute the largest delta over all neighbouring data sets of n records of a universe.
 
-    As in :func:`~dpbayes_sklearn.audit.enumerate_loss`, the production mechanism releases the
+    As in :func:`~benchmarks.audit.tools.enumerate_loss`, the production mechanism releases the
     production statistics of every data set, its samplers replaced by recorders.
 
     Parameters
