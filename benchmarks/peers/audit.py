@@ -3,8 +3,8 @@
 ``make audit-peers`` builds that environment and runs this. Three questions are asked of its
 GaussianNB and LinearRegression, each at epsilon 1 on a pair of data sets of the same size that
 differ in one record: which epsilon does :func:`dpbayes_sklearn.audit.audit` find, what tells the
-two apart when all noise is frozen (:func:`benchmarks.audit.tools.replay`), and which epsilons do the
-mechanisms that are called add up to. Prints a Markdown table.
+two apart when all noise is frozen (:func:`benchmarks.audit.tools.replay`), and which epsilons do
+the mechanisms that are called add up to. Prints a Markdown table.
 """
 
 from __future__ import annotations
