@@ -253,7 +253,10 @@ def _of_steps(world: Neighbourhood, found: Sequence[Watched]) -> Iterator[str]:
     columns = [*zip(*(own.steps for own in found), strict=True)]
     for step, _, own in (each for taken in found[0].taken for each in taken.steps):
         part = _worst(columns[own], world.pairs, delta)
-        if not covered([part], float(step.cost.epsilon) * _ROUNDING, float(step.cost.delta) * 1.02):
+        epsilon, step_delta, rho = (float(step.cost[i] or 0) for i in (0, 1, 3))
+        if not (
+            covered([part], epsilon * _ROUNDING, step_delta * 1.02) or part.rho <= rho * _ROUNDING
+        ):
             yield f"{world.name}, {step.what}: {step.spends}, drawn {part}"
 
 

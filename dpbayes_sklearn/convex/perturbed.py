@@ -166,6 +166,7 @@ class PerturbedPlan:
     centre: FloatArray  # (p,): the c.
     error: float  # The norm that the gradient may have at the end, its rounding included.
     slack: float  # What is not exact about a gradient.
+    n: int  # Of records, at most: a secret number exceeds it with a chance of 1e-20.
     step: float  # What is released is a multiple of it, or of a part of it.
     jitter: SupNorm  # The noise of what is released, in steps.
 
@@ -197,7 +198,7 @@ class PerturbedPlan:
         step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
         jitter = SupNorm.of((1,) * len(ridge), 2, search)
         centre = np.zeros(len(ridge)) if centre is None else centre
-        return cls(body, ridge, centre, error, slack, step, jitter)
+        return cls(body, ridge, centre, error, slack, shape.n, step, jitter)
 
 
 def search_share(epsilon: Fraction) -> Fraction:
@@ -254,7 +255,8 @@ class PerturbedLoss:
         tilt = plan.body.gradient(*noise)
         if not float(np.linalg.norm(tilt)) <= plan.body.farthest:
             raise RuntimeError("The source of random bytes cannot be used for noise.")
-        return Search(self.loss, plan.ridge, plan.centre, tilt, plan.slack).minimum(plan.error)
+        error = plan.error * max(1.0, self.loss.n / max(plan.n, 1))  # a search always ends
+        return Search(self.loss, plan.ridge, plan.centre, tilt, plan.slack).minimum(error)
 
 
 class _Point(NamedTuple):

@@ -277,6 +277,17 @@ def test_very_many_records_are_searched_as_few_are(monkeypatch):
     assert np.abs(objective.minimum(drawn) - whole).max() <= 2 * plan.step
 
 
+@pytest.mark.parametrize("body", BODIES)
+def test_a_search_ends_with_far_more_records_than_were_planned_for(body):
+    rng = np.random.default_rng(0)
+    X, y = rng.choice([0.0, 1.0], (3000, 1)), rng.choice([0.0, 1.0], 3000)
+    plan = plan_for(10, 30, LINE, body=body)  # a secret number of records may have such noise
+    objective = asked(X, y, plan, LINE, body)
+    (drawn,) = Noise.of(0).draw(plan.gradient_noise, 1)
+    left = objective.loss.gradient(w := objective.minimum(drawn)) + plan.ridge * w
+    assert np.linalg.norm(left - plan.body.gradient(drawn)) <= 100 * plan.error
+
+
 def test_what_is_released_lies_on_the_public_lattice():
     plan = plan_for(1, 4)
     found = draws(asked(*RECORDS, plan), 50)[:, 0] / plan.step * plan.jitter.grid
