@@ -248,15 +248,17 @@ def judged(world: Neighbourhood, past: Recording | None = None) -> Iterator[str]
 
 
 def _of_steps(world: Neighbourhood, found: Sequence[Watched]) -> Iterator[str]:
-    """Compare what every step of a plan loses with what it spends."""
+    """Compare what every step of a plan loses with what is shown that it spends."""
     delta = float(getattr(world.model, "delta", 0.0))
     columns = [*zip(*(own.steps for own in found), strict=True)]
     for step, _, own in (each for taken in found[0].taken for each in taken.steps):
-        part = _worst(columns[own], world.pairs, delta)
-        epsilon, step_delta, rho = (float(step.cost[i] or 0) for i in (0, 1, 3))
-        if not (
-            covered([part], epsilon * _ROUNDING, step_delta * 1.02) or part.rho <= rho * _ROUNDING
-        ):
+        part, cost = _worst(columns[own], world.pairs, delta), step.cost
+        paid = (
+            part.rho <= float(cost.rho) * _ROUNDING
+            if cost.delta and cost.rho is not None
+            else covered([part], float(cost.epsilon) * _ROUNDING, float(cost.delta) * 1.02)
+        )
+        if not paid:
             yield f"{world.name}, {step.what}: {step.spends}, drawn {part}"
 
 

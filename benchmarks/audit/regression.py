@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -27,14 +26,16 @@ from benchmarks.audit.tools.universes import MomentUniverse, plan_for
 from dpbayes_sklearn._presenting import progress
 from dpbayes_sklearn.convex import hull
 from dpbayes_sklearn.convex.design import Design
+from dpbayes_sklearn.convex.perturbed import PerturbedLoss
 from dpbayes_sklearn.convex.posterior import GaussianPrior
 from dpbayes_sklearn.convex.record_sums import STEPS, VectorSum
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import BINS, Blocks, even_nodes
 from dpbayes_sklearn.logistic.curvature import CurvaturePlan, coordinates
-from dpbayes_sklearn.logistic.mode import perturbed_mode, plan_mode
+from dpbayes_sklearn.logistic.draws import LogisticDrawPlan
+from dpbayes_sklearn.logistic.mode import LogisticLoss, plan_mode
 from dpbayes_sklearn.logistic.record_sums import CodedRecords, LabelledRecords, MappedRecords
-from dpbayes_sklearn.logistic.release import LogisticDrawPlan, LookPlan
+from dpbayes_sklearn.logistic.release import LookPlan
 from dpbayes_sklearn.mechanisms import MAP, Auto, Fourier, Gaussian, Laplace, Mechanism, Sampler
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.gradient import GradientNoise, gaussian_noise
@@ -189,24 +190,26 @@ def logistic_steps() -> Iterator[tuple[str, Worst, str]]:
     number, slope = Blocks((Interval(0, 1),), "linear"), replace(levels, intercept=False)
     look = LookPlan.of(number, (0,), two, RECORD)
     ends = [_Labelled(number, ((x, 0),)) for x in (0.0, 1.0)]
-    steps = [_step(lambda noise, s=s: look.release(s.coded, 1, noise)) for s in ends]
+    steps = [_step(lambda noise, s=s: noise.add(look.ask(s.coded), look.law)) for s in ends]
     yield "histograms", Worst(*steps, two), "noise"
     apart = ((0.0, 0),) * 30 + ((1.0, 1),) * 30
     sides = [_Labelled(levels, (*apart, own)).mapped for own in ((0.0, 1), (1.0, 0))]
     mode = plan_mode(levels, 61, two, RECORD, 100.0, 1e-6)
-    steps = [_step(lambda noise, s=s: perturbed_mode(s, mode, noise)) for s in sides]
+    losses = [PerturbedLoss(LogisticLoss(side, levels), mode) for side in sides]
+    steps = [_step(lambda noise, own=own: noise.minimum(own)) for own in losses]
     yield "mode", Worst(*steps, two), "modes"
     sides = [_Labelled(number, ((1.0, 0),) * k).mapped for k in (0, 1)]
     far = [np.eye(BINS)[0]]  # the record is at the other end
     known = coordinates(number, sides[0].tables, far, [0.0])
     curvature = CurvaturePlan.of(number, 2, two, ADDED, known.limit)
-    answer = partial(curvature.release, point=np.zeros(2), centred=known.centred)
-    steps = [_step(lambda noise, s=s: answer(s, noise=noise)) for s in sides]
+    asked = [curvature.ask(side, np.zeros(2), known.centred) for side in sides]
+    steps = [_step(lambda noise, own=own: noise.add([own], curvature.law)) for own in asked]
     yield "curvature", Worst(*steps, two), "noise"
     around = plan_mode(slope, 2, two, ADDED, 100.0, 1e-6)
-    draws = LogisticDrawPlan.of(around, 2, two, ADDED, 1e-6, 1)
+    draws = LogisticDrawPlan.of(slope, around, 2, two, ADDED, 1e-6, 1)
     sides = [_Labelled(slope, ((0.0, 1),) * k).mapped for k in (1, 2)]
-    steps = [_step(lambda noise, s=s: draws.release(s, np.array([-30.0]), noise)) for s in sides]
+    asked = [draws.ask(side, np.array([-30.0])) for side in sides]
+    steps = [_step(lambda noise, own=own: draws.draw(own, None, noise)) for own in asked]
     yield "draw", Worst(*steps, two), "draws"
 
 

@@ -217,9 +217,9 @@ def raised(ridge: FloatArray, shape: Shape, volume: Fraction, unit: PrivacyUnit)
     Where it is smaller than some number it becomes that number, which is the smallest that does.
     """
     most = math.expm1(min(float(volume) / unit.max_records, 700.0))
-    low, high = 0.0, shape.determinant(np.ones(len(ridge))) / most * _UPWARD
     if shape.determinant(ridge) <= most:
         return ridge
+    low, high = 0.0, shape.determinant(np.ones(len(ridge))) / most * _UPWARD
     while high - low > _NEAR * high:
         middle = (low + high) / 2
         enough = shape.determinant(np.maximum(ridge, middle)) <= most

@@ -2,8 +2,9 @@ r"""Draws of the parameters of a logistic regression from their posterior, near 
 
 They are as sharp as epsilon allows. Posterior sampling (Dimitrakakis et al. 2017) needs a
 log-likelihood of bounded range. It has one in a ball around a public centre c, the perturbed mode
-that half of the budget is spent on. With :math:`v = w - c`, :math:`u = v^\top B^\top x` and :math:`q = \sigma(z)` at c, the score of a record
-is the expansion of its log-likelihood to second order,
+that half of the budget is spent on. With :math:`v = w - c`, :math:`u = v^\top B^\top x` and
+:math:`q = \sigma(z)` at c, the score of a record is the expansion of its log-likelihood to second
+order,
 
 .. math:: s(v) = (y - q)\,u - \tfrac12 q(1-q)\,u^2,
 

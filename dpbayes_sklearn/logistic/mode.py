@@ -116,13 +116,14 @@ def _body(blocks: Blocks, noise: GradientNoise) -> Body:
     each = np.array([law.contrast_variance(j) for j in range(d)])
     variance = blocks.per_parameter(each, law.variance(d)) / lattice**2
     cell = math.sqrt(1 + float((sizes + sizes**2).sum())) / (2 * lattice)
-
-    def gradient(*drawn: AnyArray) -> FloatArray:
-        *rows, total = drawn
-        return np.asarray(-np.concatenate([total, *rows]) @ blocks.basis / lattice)
-
-    inexact = cell + _rounding(blocks, farthest)
+    inexact, gradient = cell + _rounding(blocks, farthest), partial(_tilt, blocks, lattice)
     return Body(law, gradient, variance, inexact, farthest * math.sqrt(1 + d))
+
+
+def _tilt(blocks: Blocks, lattice: int, *drawn: AnyArray) -> FloatArray:
+    """Return noise of the blocks and, last, of the constant as that of parameters."""
+    *rows, total = drawn
+    return np.asarray(-np.concatenate([total, *rows]) @ blocks.basis / lattice)
 
 
 def shape_of(blocks: Blocks, n: int) -> Shape:

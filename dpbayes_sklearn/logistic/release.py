@@ -75,7 +75,6 @@ _HISTOGRAM_TRUST = 0.7  # A released histogram has at most this weight beside th
 _COUNT_DOUBT = 0.5  # This many standard deviations are taken off a released count.
 _WINDOW_TAIL = 0.005  # At most this share of the values lies beyond each end of a window.
 _SURE_TAIL = 1.5  # A tail within a window exceeds this many standard deviations of noise.
-_DRAWS_SHARE = Fraction(1, 2)  # Draws have this part of a mode's budget.
 _PREDICTION_SCALE = 2.0  # Predictions multiply the mode by 1 + this / sqrt(n epsilon / p).
 
 
@@ -415,7 +414,7 @@ def plan(
     look = epsilon * _LOOK_SHARE if curvature or blocks.numbers else Fraction(0)
     if curvature:
         CurvaturePlan.of(blocks, facts.n_bound, curvature, unit, widest_norm(blocks))
-    own = (epsilon - look - curvature) * (1 - _DRAWS_SHARE if n_draws else 1)
+    own = (epsilon - look - curvature) / (2 if n_draws else 1)
     delta = Fraction(0) if n_draws else budget.delta
     ratio = rho * float(own / epsilon) if n_draws else rho
     # of a secret number of records: sums and searches must end for all

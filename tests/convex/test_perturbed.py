@@ -17,7 +17,7 @@ from dpbayes_sklearn.convex.coordinates import first_map, n_coordinates
 from dpbayes_sklearn.convex.design import Design, Windows
 from dpbayes_sklearn.convex.hull import hull_body, record_squares
 from dpbayes_sklearn.convex.losses import HuberLoss, InWindows, Turned
-from dpbayes_sklearn.convex.perturbed import PerturbedLoss, PerturbedPlan, ball_body, least_ridge
+from dpbayes_sklearn.convex.perturbed import PerturbedLoss, PerturbedPlan, ball_body, raised
 from dpbayes_sklearn.convex.record_sums import UNIT_TARGET, Coordinates
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
@@ -40,7 +40,7 @@ def rows_of(design, body):
     return InWindows(windows, UNIT_TARGET, LIMIT, record_squares(design))
 
 
-def plan_for(epsilon, n, design=SLOPE, unit=RECORD, body="ball", ridge=0.0, volume=Fraction(1, 8)):
+def plan_for(epsilon, n, design=SLOPE, unit=RECORD, body="ball", ridge=1e-9, volume=Fraction(1, 8)):
     epsilon, rows = Fraction(epsilon), rows_of(design, body)
     p = len(record_squares(design)) if body == "hull" else n_coordinates(design)
 
@@ -93,10 +93,23 @@ def test_the_ridge_pays_for_the_determinants():
     shape = rows_of(Design((NUMBER,) * 6), "ball").shape(100)
     for epsilon in (Fraction(1, 100), Fraction(1), Fraction(50)):
         for unit in (RECORD, PERSON):
-            ridge = least_ridge(shape, epsilon, unit)
-            spent = unit.max_records * math.log1p(7 / ridge)
+            ridge = raised(np.full(7, 1e-30), shape, epsilon, unit)
+            spent = unit.max_records * math.log1p(7 / ridge.min())
             assert spent == pytest.approx(float(epsilon), rel=1e-9)
             assert spent <= float(epsilon)
+
+
+def test_only_what_is_too_small_of_a_ridge_is_raised_and_just_enough():
+    shape, epsilon = rows_of(Design((NUMBER,) * 6), "hull").shape(100), Fraction(1, 10)
+    wanted = np.geomspace(1e-3, 1e4, 7)
+    ridge = raised(wanted, shape, epsilon, PERSON)
+    spent = PERSON.max_records * math.log1p(shape.determinant(ridge))
+    assert spent <= float(epsilon)
+    assert spent == pytest.approx(float(epsilon), rel=1e-5)
+    small = ridge > wanted
+    assert 0 < small.sum() < 7
+    assert np.unique(ridge[small]).size == 1
+    assert ridge[small][0] < wanted[~small].min()
 
 
 def test_a_body_is_as_wide_as_its_gradients():

@@ -166,8 +166,9 @@ def test_noise_has_the_law_that_is_stated():
     found, records = known(levels, [RARE]), mapped(np.zeros((1, 1)), levels)
     plan = CurvaturePlan.of(levels, 1, Fraction(1), RECORD, found.limit)
     noise = Noise(random_source(0))
-    answer = partial(plan.release, records, np.zeros(3), found.centred, noise)
-    drawn, stated = np.array([answer()[0] for _ in range(2000)]), answer()[1]
+    exact = [plan.ask(records, np.zeros(3), found.centred)]
+    answers = [plan.read(*noise.add(exact, plan.law)) for _ in range(2000)]
+    drawn, stated = np.array([matrix for matrix, _ in answers]), answers[0][1]
     turned = found.turn @ drawn @ found.turn.T
     assert np.allclose(turned.var(axis=0), stated, rtol=0.25)
     assert isinstance(plan.law, MatrixNoise)

@@ -14,9 +14,9 @@ from benchmarks.audit.tools.recording import Recording
 from benchmarks.audit.tools.steps import Ball
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
+from dpbayes_sklearn.logistic.draws import LogisticDrawPlan, score_of_records
 from dpbayes_sklearn.logistic.mode import exact_mode, plan_mode
 from dpbayes_sklearn.logistic.record_sums import LabelledRecords
-from dpbayes_sklearn.logistic.release import LogisticDrawPlan, score_of_records
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema import Categories, Interval
@@ -37,13 +37,13 @@ def mapped(blocks, X, y):
 
 def plan_of(blocks, n, loss, unit=RECORD, prior=1.0, n_draws=1, epsilon=1):
     mode = plan_mode(blocks, n, Fraction(epsilon), unit, 100.0, prior)
-    return LogisticDrawPlan.of(mode, n, Fraction(loss), unit, prior, n_draws)
+    return LogisticDrawPlan.of(blocks, mode, n, Fraction(loss), unit, prior, n_draws)
 
 
 def ball_of(plan, records, centre):
     """Return the law that draws around a centre are made from."""
     seen = Recording()
-    plan.release(records, centre, seen.noise())
+    plan.draw(plan.ask(records, centre), None, seen.noise())
     (step,) = seen.steps
     assert isinstance(step, Ball)
     return step
@@ -92,13 +92,15 @@ def test_with_all_of_epsilon_draws_follow_the_posterior():
     assert plan.weight == pytest.approx(1)
     mode = exact_mode(records, blocks, np.ones(blocks.parameters))
     wide = plan._replace(radius=10 * plan.radius)
-    draws = wide.release(records, mode, Noise.of(0))
+    draws = wide.draw(wide.ask(records, mode), None, Noise.of(0))
     basis = blocks.basis
     precision = basis.T @ records.curvature(basis @ mode) @ basis + np.eye(len(mode))
-    white = (draws - mode) @ np.linalg.cholesky(precision)
+    white = draws @ np.linalg.cholesky(precision)
     assert kstest(white.ravel(), "norm").pvalue > 1e-4
-    sharper = wide._replace(weight=2 * wide.weight).release(records, mode, Noise.of(0))
-    other = (sharper - mode) @ np.linalg.cholesky(precision)
+    sharper = wide._replace(weight=2 * wide.weight)
+    other = sharper.draw(sharper.ask(records, mode), None, Noise.of(0)) @ np.linalg.cholesky(
+        precision
+    )
     assert kstest(other.ravel(), "norm").pvalue < 1e-6
 
 

@@ -16,11 +16,11 @@ from benchmarks.audit.tools.ratios import audit_ratios, halved
 from benchmarks.audit.tools.steps import LogisticMode, weighed_records
 from dpbayes_sklearn import BayesianLogisticRegression, BudgetAccountant, from_json
 from dpbayes_sklearn.convex import perturbed
-from dpbayes_sklearn.convex.perturbed import Search
+from dpbayes_sklearn.convex.perturbed import PerturbedLoss, Search
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic import mode as module
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
-from dpbayes_sklearn.logistic.mode import LogisticLoss, SumOfLosses, perturbed_mode, plan_mode
+from dpbayes_sklearn.logistic.mode import LogisticLoss, plan_mode
 from dpbayes_sklearn.logistic.record_sums import LabelledRecords, MappedRecords, on_lattice
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.gradient import gaussian_noise
@@ -43,13 +43,28 @@ def plan_for(epsilon, n, blocks=ONE, unit=RECORD, prior=None, rho=100.0):
     return plan_mode(blocks, n, Fraction(epsilon), unit, rho, prior)
 
 
+def loss_of(records, plan):
+    return PerturbedLoss(LogisticLoss(records, records.reader.blocks), plan)
+
+
 def step(records, plan):
-    return LogisticMode(weighed_records(records), plan)
+    own = loss_of(records, plan)
+    return LogisticMode(weighed_records(records), plan, own, own.loss.blocks)
+
+
+def with_noise(plan, law):
+    return replace(plan, body=plan.body._replace(law=law))
+
+
+def lattice_of(plan):
+    """Return the steps of the noise in a unit of the gradient."""
+    law = plan.gradient_noise
+    return round(math.sqrt(law.variance(len(law.sizes) - 1) / plan.body.variance[0]))
 
 
 def draws(records, plan, runs, seed=0):
     noise = Noise.of(seed)
-    return np.array([perturbed_mode(records, plan, noise) for _ in range(runs)])
+    return np.array([noise.minimum(loss_of(records, plan)) for _ in range(runs)])
 
 
 @pytest.mark.parametrize(
@@ -64,7 +79,7 @@ def test_the_parts_of_a_plan_add_up_to_its_budget(epsilon, unit, prior):
         assert plan.gradient_noise.n_classes == 1
         assert plan.gradient_noise.values == blocks.sizes
         cells = 2 * (max(blocks.sizes) - Fraction(1, 2))
-        for_gradient = (unit.n_changed * plan.lattice + cells) / plan.gradient_noise.scale
+        for_gradient = (unit.n_changed * lattice_of(plan) + cells) / plan.gradient_noise.scale
         sizes = np.array(blocks.sizes)
         by_block = plan.ridge[[1, 4, 8]]
         c = (1 / plan.ridge[0] + ((1 - 1 / sizes) / by_block).sum()) / 4
@@ -113,10 +128,8 @@ def test_it_has_the_density_of_the_proof():
     found = draws(records, plan, 800)
     assert kstest(quantiles(records, plan, found), "uniform").pvalue > SMALLEST_P
     for wrong in (
-        plan._replace(ridge=plan.ridge * 3),
-        plan._replace(
-            gradient_noise=replace(plan.gradient_noise, scale=plan.gradient_noise.scale * 2 / 3)
-        ),
+        replace(plan, ridge=plan.ridge * 3),
+        with_noise(plan, replace(plan.gradient_noise, scale=plan.gradient_noise.scale * 2 / 3)),
     ):
         assert kstest(quantiles(records, wrong, found), "uniform").pvalue < SMALLEST_P / 10
 
@@ -165,10 +178,10 @@ def test_exact_deltas_with_gaussian_noise_stay_within_the_claim(monkeypatch):
         pairs = product(laws, laws)
         return max(np.clip(p - math.exp(left) * q, 0, None).sum() for p, q in pairs)
 
-    assert plan.needs_delta
+    assert plan.gradient_noise.independent
     assert largest(plan) <= float(delta)
     quarter = halved(halved(plan.gradient_noise))
-    assert largest(plan._replace(gradient_noise=quarter)) > 2 * float(delta)
+    assert largest(with_noise(plan, quarter)) > 2 * float(delta)
 
 
 def test_a_delta_is_planned_and_charged_where_it_is_used():
@@ -198,16 +211,16 @@ def test_forgetting_the_determinant_or_the_hull_exceeds_the_budget():
         return max(np.abs(a - b).max() for a in logs for b in logs)
 
     assert worst(plan) <= 2
-    assert worst(plan._replace(ridge=plan.ridge / 30)) > 2
+    assert worst(replace(plan, ridge=plan.ridge / 30)) > 2
     half = replace(plan.gradient_noise, scale=plan.gradient_noise.scale / 2)
-    assert worst(plan._replace(gradient_noise=half)) > 2
+    assert worst(with_noise(plan, half)) > 2
 
 
 def worst_sides(plan, others=30):
     """Two neighbours with residuals of -1 and 1, where others hold the mode most of the time."""
     apart = [0.0] * others + [1.0] * others, [0] * others + [1] * others
     sides = [mapped([*apart[0], x], [*apart[1], y]) for x, y in ((0.0, 1), (1.0, 0))]
-    return [LogisticMode(weighed_records(s), plan, LogisticLoss(s, plan)) for s in sides]
+    return [step(s, plan) for s in sides]
 
 
 def test_audit_sees_half_the_noise():
@@ -226,9 +239,8 @@ def test_what_floats_round_is_within_its_bound():
         records, plan = mapped(X, rng.integers(0, 2, 500), blocks), plan_for(1, 500, blocks)
         law = plan.gradient_noise
         drawn = Noise.of(1).add([np.zeros(k, np.int64) for k in law.sizes], law)
-        tilt = module.tilt_of(plan, *drawn)
-        loss = SumOfLosses(records, blocks)
-        search = Search(loss, plan.ridge, np.zeros(blocks.parameters), -tilt, 0.0)
+        tilt, loss = plan.body.gradient(*drawn), LogisticLoss(records, blocks)
+        search = Search(loss, plan.ridge, np.zeros(blocks.parameters), tilt, 0.0)
         here = search._point(loss, search.minimum(plan.error))
         coefficients = on_lattice(blocks.basis @ here.w)
         long = np.longdouble(blocks.basis)
@@ -237,12 +249,12 @@ def test_what_floats_round_is_within_its_bound():
         w[0] += (means / np.array(blocks.sizes)).sum()
         sums = np.longdouble(records.gradient(coefficients)[0])
         noise = np.concatenate([drawn[-1], *drawn[:-1]])
-        tilted = np.longdouble(noise) @ long / plan.lattice
+        tilted = np.longdouble(noise) @ long / lattice_of(plan)
         exact = -(sums @ long + plan.ridge * w + tilted)
         off = np.linalg.norm(np.float64(exact - here.descent))
         off += np.linalg.norm(np.float64(plan.ridge * (w - here.w)))
-        farthest = plan.farthest
-        assert max(np.abs(each).sum() for each in drawn) < farthest * plan.lattice
+        farthest = plan.body.farthest / math.sqrt(1 + len(sizes))
+        assert max(np.abs(each).sum() for each in drawn) < farthest * lattice_of(plan)
         shares.append(off / module._rounding(blocks, 500 + farthest))
     assert max(shares) <= 1
     assert max(shares) > 1e-4  # the bound counts the worst of all orders, and noise never seen
@@ -252,7 +264,7 @@ def test_noise_beyond_all_reason_is_refused():
     plan = plan_for(1, 4)
     far = [np.array([2**60, 0]), np.array([2**60])]
     with pytest.raises(RuntimeError, match="random bytes"):
-        LogisticLoss(mapped(*RECORDS), plan).minimum(*far)
+        loss_of(mapped(*RECORDS), plan).minimum(*far)
 
 
 def test_the_search_ends_near_the_minimum_whatever_the_data(monkeypatch):
@@ -276,10 +288,9 @@ def test_the_search_ends_near_the_minimum_whatever_the_data(monkeypatch):
         blocks = Blocks((Interval(0, 1),) * d, "linear" if trial % 5 else "smooth")
         plan = plan_for(Fraction(float(10 ** rng.uniform(-2, 7))), n, blocks)
         records = mapped(X, y, blocks)
-        tilt = rng.normal(size=blocks.parameters) * np.sqrt(plan.noise)
-        slack = module._slack(blocks, n, plan.lattice, float(np.abs(tilt).max()))
-        nowhere = np.zeros(blocks.parameters)
-        search = Search(SumOfLosses(records, blocks), plan.ridge, nowhere, -tilt, slack)
+        tilt = rng.normal(size=blocks.parameters) * np.sqrt(plan.body.variance)
+        loss = LogisticLoss(records, blocks)
+        search = Search(loss, plan.ridge, plan.centre, -tilt, plan.slack)
         w = search.minimum(plan.error)
         x = weighed_records(records)
         z = x[:, :-1] @ blocks.basis @ w

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from benchmarks.audit._planted._fault import Faults, at, changed, times
+import numpy as np
+
+from benchmarks.audit._planted._fault import Faults, at, changed, returns, times
 
 FAULTS = Faults("logistic")
 MANY = "logistic, many columns, record"
@@ -16,22 +18,29 @@ def _scaled(by):
     return lambda law: replace(law, scale=law.scale / by)
 
 
+def _unpaid(case):
+    return at("logistic.mode.volume_of", returns(Fraction(1, 10**9)), case).also(
+        "convex.perturbed.raised", lambda real, ridge, *_: ridge / 4
+    )
+
+
 FAULTS.rows("parts", {
     "The noise of a logistic mode hides a record that goes, not the one that comes":
-        at("logistic.release.plan_mode", changed(gradient_noise=_scaled(2)), RECORD),
+        at("logistic.release.plan_mode",
+           changed(body=lambda body: body._replace(law=_scaled(2)(body.law))), RECORD),
     "The determinant of a logistic mode is not paid for, with a quarter of the ridge":
-        at("logistic.mode._ridge", lambda real, *args: (real(*args)[0] / 4, Fraction(0)), RECORD),
+        _unpaid(RECORD),
     "The determinant of a logistic mode with Gaussian noise is not paid for":
-        at("logistic.mode._ridge", lambda real, *args: (real(*args)[0] / 4, Fraction(0)), MANY),
+        _unpaid(MANY),
     "Gaussian noise of a logistic mode is calibrated for twice its delta":
         at("logistic.mode.search_delta", times(2), MANY),
     "The weights of Gaussian noise leave the last block out of the norm of a record":
         at("noise.gradient.BlockShape.norm",
            lambda _, shape: 1 + sum(k - 1 for k in shape.sizes[:-1]), MANY),
     "The determinant of a logistic mode is paid for as with eight times the ridge":
-        at("logistic.mode._ridge", lambda real, *a: (real(*a)[0] / 8, real(*a)[1]), PERSON),
+        at("convex.perturbed.raised", times(1 / 8), PERSON),
     "The search for a logistic mode ends early":
-        at("logistic.mode.Search.minimum", lambda real, self, error: real(self, 1e9 * error),
+        at("convex.perturbed.Search.minimum", lambda real, self, error: real(self, 1e9 * error),
            RECORD),
     "What is released of a logistic mode has hardly any jitter":
         at("logistic.release.plan_mode", changed(jitter=_scaled(64)), RECORD),
@@ -39,11 +48,11 @@ FAULTS.rows("parts", {
         at("logistic.release.LookPlan.of",
            lambda real, *args: real(*args[:-2], 2 * args[-2], args[-1]), RECORD),
     "Records are not scaled to the limit of the curvature's noise":
-        at("logistic.record_sums.MappedRecords.products",
-           lambda real, self, c, basis, a, limit, grid: real(self, c, basis, a, 1e9, grid),
-           "logistic, smooth, record"),
+        at("logistic.release.CurvaturePlan.of", lambda real, cls, *given: real(
+               cls, *given[:-1], given[-1] / 8
+           )._replace(limit=given[-1]), "logistic, smooth, record"),
     "The score of a logistic draw is said to have a quarter of its range":
-        at("logistic.release.score_of_records", times(0.25), "logistic, sampler, linear, record"),
+        at("logistic.draws.score_of_records", times(0.25), "logistic, sampler, linear, record"),
     "The mode that logistic draws are made around has all of the budget":
         at("logistic.release.plan_mode",
            lambda real, blocks, n, epsilon, *args: real(blocks, n, 2 * epsilon, *args),
@@ -58,8 +67,8 @@ FAULTS.rows("replay of estimators", {
 })  # fmt: skip
 
 
-@FAULTS.row("parts", "logistic.release.perturbed_mode", RECORD)
-def _(real, records, plan, noise):
+@FAULTS.row("parts", "logistic.release.PerturbedLoss", RECORD)
+def _(real, loss, plan):
     """The ridge of a logistic mode grows with the gradient of the records."""
-    sums, _ = records.gradient(plan.blocks.basis[:, 0] * 0)
-    return real(records, plan._replace(ridge=plan.ridge + abs(float(sums[0]))), noise)
+    gradient = loss.gradient(np.zeros(loss.n_parameters))
+    return real(loss, replace(plan, ridge=plan.ridge + abs(float(gradient[0]))))

@@ -142,7 +142,7 @@ FAULTS.rows(PARTS, {
                (v, t, np.full(len(t), self.limit)) for v, t, _ in real(self, *given)
            ), WHOLE),
     "The least ridge of a ball's mode is a tenth":
-        at("convex.perturbed.least_ridge", times(0.1), WHOLE),
+        at("convex.perturbed.raised", times(0.1), WHOLE),
     "Squares of records of a mode in turned coordinates are averages over coordinates":
         at("convex.perturbed.Shape.determinant",
            lambda real, self, ridge: real(self, ridge) / len(self.squares), WHOLE),
@@ -238,8 +238,9 @@ FAULTS.rows(PARTS, {
                design, h, epsilon, RECORD, *delta
            ), TWO_OF_MAP),
     "The ridge of a mode hides one record of a person":
-        at("convex.perturbed.least_ridge",
-           lambda real, shape, e, unit: real(shape, e * unit.max_records, unit), TWO_OF_MAP),
+        at("convex.perturbed.raised", lambda real, ridge, shape, e, unit: real(
+               ridge, shape, e * unit.max_records, unit
+           ), TWO_OF_MAP),
     "Residuals and level of a mode are free":
         at("convex.mode.ModePlan.mode_share", lambda real, self: (
                real(self) + 2 * self.level_share

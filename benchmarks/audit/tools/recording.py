@@ -41,7 +41,6 @@ from benchmarks.audit.tools.steps import (
 from benchmarks.audit.tools.universes import released
 from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.convex.losses import HuberLoss, InWindows
-from dpbayes_sklearn.convex.perturbed import PerturbedLoss
 from dpbayes_sklearn.logistic.mode import LogisticLoss
 from dpbayes_sklearn.noise import DiscreteGaussian, Noise, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
@@ -427,7 +426,7 @@ class _Ended:
 
 
 def mode_of(
-    objective: PerturbedLoss, gradient_noise: NoiseLaw, jitter: NoiseLaw
+    objective: Any, gradient_noise: NoiseLaw, jitter: NoiseLaw
 ) -> ConvexMode | LogisticMode:
     """Return the step of an objective with the noise that was drawn for it."""
     body = objective.plan.body._replace(law=gradient_noise)

@@ -518,9 +518,11 @@ class LogisticMode(PerturbedMinimum):
     @property
     def _lattice(self) -> float:
         """Steps of the noise in a unit of the gradient, by a step of one weight."""
-        unit = [np.eye(1, k)[0] * (j == 0) for j, k in enumerate(self.plan.gradient_noise.sizes)]
+        sizes = self.blocks.sizes
+        widest = int(np.argmax(sizes))
+        unit = [np.eye(1, k)[0] * (j == widest) for j, k in enumerate((*sizes, 1))]
         moved = float(np.linalg.norm(self.plan.body.gradient(*unit)))
-        return math.sqrt(1 - 1 / self.blocks.sizes[0]) / moved
+        return math.sqrt(1 - 1 / sizes[widest]) / moved
 
     def _corners(self, gone: list[Row], come: list[Row]) -> FloatArray:
         signed = [(1, row) for row in gone] + [(-1, row) for row in come]
