@@ -21,12 +21,14 @@ from dpbayes_sklearn.base.published import from_json
 from dpbayes_sklearn.command_line.demonstration import main as demonstration
 from dpbayes_sklearn.command_line.files import (
     UNBOUNDED_NUMBERS,
+    CsvFile,
     DataFile,
     FileError,
     Form,
     ReservedFile,
     as_number,
-    column_names,
+    column_kinds,
+    mark_odd,
     read_columns,
     read_data,
     read_schema,
@@ -53,7 +55,7 @@ _AUTO_BINS = 32  # n_bins="auto" makes no more bins than this.
 
 def write_schema(options: Namespace) -> None:
     """Write a schema template; an existing file is never overwritten."""
-    template = skeleton(column_names(options.data, _form(options)), options.target)
+    template = skeleton(column_kinds(options.data, _form(options)), options.target)
     with options.out.open("x", encoding="utf-8") as out:
         out.write(template)
     print(
@@ -158,8 +160,15 @@ def _unit(options: Namespace) -> PrivacyUnit:
 
 def check(options: Namespace) -> None:
     """Print how many values are outside their domain: not private, for the data owner."""
-    _, schema, X, y = _read(options)
+    file, schema, X, y = _read(options)
+    for name, cells in [*zip(schema.columns, X.T, strict=True), (options.target, y)]:
+        mark_odd(cells, file.texts(name))
     schema.check(X, y)
+    if isinstance(file, CsvFile) and (other := file.other_lines):
+        print(
+            f"{other} of {len(file.lines)} lines are not {file.form.called}: --encoding may be "
+            "another, such as latin-1."
+        )
 
 
 def room_for_model(schema: Schema) -> int:

@@ -47,7 +47,7 @@ Hints = dict[tuple[str, Kind], str]
 """What helps, by the values that a domain expects and the kind that is given."""
 
 _HINTS: Hints = {
-    ("dates", "text"): " Read texts as dates first, for instance with pandas.to_datetime.",
+    ("dates", "text"): " Read it as dates first, as in pandas.read_csv(..., parse_dates=[...]).",
     ("numbers", "dates"): " Give Interval dates as bounds.",
     ("numbers", "text"): " Read texts as numbers first, for instance with pandas.to_numeric.",
     ("dates", "objects"): " Read it as dates first, as in pandas.read_csv(..., parse_dates=[...]).",

@@ -122,7 +122,42 @@ def test_a_schema_to_fill_in_holds_no_value(files: Path, capsys: Any) -> None:
     assert status == 2
     assert "exists" in err  # what was filled in is not written over
     fit = ("fit", "data.csv", "--target", "wage", "--schema", "schema.json", "--epsilon", "1")
-    assert "Fill in low and high of 'age'" in run(capsys, *fit)[2]
+    gaps = ", ".join(map(repr, [*fields["columns"], "target"]))
+    assert f"Fill in low and high, or the values, of {gaps}:" in run(capsys, *fit)[2]
+
+
+def test_the_types_of_parquet_go_into_the_template_and_no_record(files: Path, capsys: Any) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"age": [1], "w": [0.5], "job": ["pilot"], "smokes": [True], "ill": ["no"]})
+    parquet.write_table(table, "t.parquet")
+    assert run(capsys, "schema", "t.parquet", "--target", "ill")[0] == 0
+    text = (files / "schema.json").read_text()
+    assert "pilot" not in text
+    ends = {"low": None, "high": None}
+    assert json.loads(text) == {
+        "columns": {"age": {**ends, "values": []}, "w": ends, "job": {"values": []},
+                    "smokes": {"values": [False, True]}},
+        "target": {"values": []},
+    }  # fmt: skip
+    fit = ("fit", "t.parquet", "--target", "ill", "--schema", "schema.json", "--epsilon", "1")
+    said = run(capsys, *fit)[2]
+    for gap in ("low and high, or the values, of 'age'", "low and high of 'w'",
+                "the values of 'job', 'target'"):  # fmt: skip
+        assert gap in said
+
+
+def test_check_tells_missing_cells_from_others_and_a_foreign_encoding(
+    files: Path, capsys: Any
+) -> None:
+    rows = b"age,job\n30,clerk\n,nurse\nold,n\xf6\n99,\n"
+    (files / "odd.csv").write_bytes(rows)
+    check = ("check", "odd.csv", "--target", "job", "--schema", "classes.json")
+    out = run(capsys, *check)[1]
+    assert "age: 2 of 4 values outside [17, 90], 1 missing" in out
+    assert "target: 1 of 4 values outside 2 categories, 1 missing" in out
+    assert "1 of 4 lines are not UTF-8: --encoding may be another" in out
+    assert "lines are not" not in run(capsys, *check, "--encoding", "latin-1")[1]
+    assert "lines are not" not in run(capsys, "fit", *check[1:], "--epsilon", "1")[1]
 
 
 def test_the_ledger_must_exist_and_is_charged_once(files: Path, capsys: Any) -> None:
