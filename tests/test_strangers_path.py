@@ -53,7 +53,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 def test_the_page_has_all_its_steps():
-    assert len(steps()) == 7
+    assert len(steps()) == 8
     assert any("guarantee_" in step for step in steps())
 
 
