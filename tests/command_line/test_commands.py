@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpbayes_sklearn import BudgetAccountant, from_json
-from dpbayes_sklearn.__main__ import main
+from dpbayes_sklearn import BudgetAccountant, __version__, from_json
+from dpbayes_sklearn.__main__ import main, script
 from dpbayes_sklearn.command_line.files import CsvFile, Form, read_data, read_schema, typed_frame
 from dpbayes_sklearn.schema import Categories, Interval
 
@@ -300,15 +300,20 @@ def test_the_commands_of_the_user_guide(files: Path, capsys: Any) -> None:
     shell, schema, learn = blocks
     (files / "data.csv").rename(files / "wages.csv")
     (files / "others.csv").write_text((files / "wages.csv").read_text())
-    (files / "new.csv").write_text("job,age,since\nnurse,30,2020-05-01\n")
+    (files / "new.csv").write_text("name,job,age,since\nAnn,nurse,30,2020-05-01\n")
     commands = shell.replace("\\\n", " ").splitlines()
-    assert len(commands) == 6
+    assert len(commands) == 8
     for command in commands:
-        status, _, err = run(capsys, *shlex.split(command)[3:])
+        status, _, err = run(capsys, *shlex.split(command)[1:])
         assert (status, err) == (0, "")
-        if "schema" in command.split()[3]:
+        if command.split()[1] == "schema":
             (files / "schema.json").write_text(schema)
-    assert run(capsys, *shlex.split(learn)[3:])[0] == 0
+    assert run(capsys, *shlex.split(learn)[1:])[0] == 0
+    assert (
+        (files / "predictions.csv")
+        .read_text()
+        .startswith("name,prediction,standard deviation\nAnn,")
+    )
 
 
 def test_the_bare_call_is_the_demonstration(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,6 +324,55 @@ def test_the_bare_call_is_the_demonstration(monkeypatch: pytest.MonkeyPatch) -> 
     for arguments in (["demo", "--repeats", "1"], [], ["--out", "x"]):
         assert main(arguments) == 0
     assert seen == [["--repeats", "1"], [], ["--out", "x"]]
+
+
+def test_the_script_alone_shows_help_and_its_version(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    for arguments, said in (
+        ([], "usage: dpbayes"),
+        (["--version"], f"dpbayes_sklearn {__version__}"),
+    ):
+        monkeypatch.setattr("sys.argv", ["dpbayes", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            script()
+        assert ended.value.code == 0
+        assert capsys.readouterr().out.startswith(said)
+
+
+def test_a_logistic_regression_has_odds_ratios_and_a_plan(files: Path, capsys: Any) -> None:
+    end = ("data.csv", "--target", "job", "--schema", "classes.json", "--epsilon", "20")
+    logistic = ("--model", "logistic", "--effects", "linear", "--intervals")
+    status, planned, err = run(capsys, "plan", *end, *logistic, "--records", "800")
+    assert (status, err) == (0, "")
+    assert "BayesianLogisticRegression, 800 records" in planned
+    assert "curvature for intervals" in planned
+    assert "Noise is" in planned
+    status, out, err = run(capsys, "fit", *end, *logistic)
+    assert (status, err) == (0, "")
+    assert "No --ledger was given" in out
+    status, table, _ = run(capsys, "odds", "model.json", "--level", "0.9")
+    assert status == 0
+    assert "odds ratio  90 % from" in table
+    assert "\nage " in table
+    run(capsys, "fit", *end, "--model", "counts")
+    assert "has no coefficients: fit a regression" in run(capsys, "odds", "model.json")[2]
+    assert "go with --model logistic" in run(capsys, "fit", *end, "--intervals")[2]
+    wage = ("data.csv", "--target", "wage", "--schema", "regression.json", "--epsilon", "1")
+    assert "--model is for classes" in run(capsys, "fit", *wage, "--model", "counts")[2]
+
+
+def test_a_plan_reads_no_record(files: Path, capsys: Any) -> None:
+    plan = ("--target", "job", "--schema", "classes.json", "--epsilon", "1", "--records", "500")
+    status, with_records, _ = run(capsys, "plan", "data.csv", *plan)
+    (files / "names.csv").write_text("job,age\n")
+    assert (status, with_records) == run(capsys, "plan", "names.csv", *plan)[:2]
+    assert "There is no column 'age'" in run(capsys, "plan", "data.csv", *plan, "--sep", ";")[2]
+
+
+def test_a_ledger_is_not_reminded_of(files: Path, capsys: Any) -> None:
+    fit = ("fit", "data.csv", "--target", "job", "--schema", "classes.json", "--epsilon", "1")
+    assert "No --ledger" not in run(capsys, *fit, "--ledger", "new.sqlite", "--ceiling", "1")[1]
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(files: Path, capsys: Any) -> None:
