@@ -41,7 +41,6 @@ from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogis
 from dpbayes_sklearn.metrics import private_score
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyUnit
-from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
@@ -328,16 +327,7 @@ def budget(options: Namespace) -> None:
     accountant = _existing(options.ledger)
     if options.allot is not None:
         accountant.allotment(*options.allot)
-    ceiling = Cost(accountant.epsilon, accountant.delta)
-    lines = [("all releases", accountant.total("sum"), accountant.remaining(), ceiling)]
-    lines += [
-        (part.name, part.spent.rounded_up(), part.left.rounded_down(), part.ceiling.rounded_down())
-        for part in accountant.allotments()
-    ]
-    width = max(len(name) for name, *_ in lines)
-    for name, spent, left, most in lines:
-        print(f"{name:<{width}}  spent {spent}; left {left}; ceiling {most}")
-    print(f"{len(accountant)} releases, unit: {accountant.unit or 'none yet'}")
+    print(accountant)
 
 
 def _model(path: Path) -> Any:

@@ -282,7 +282,7 @@ def domain_from_data(table: Table, j: int) -> Interval:
         column_j = f"column {j}" if table.names is None else f"the column {table.names[j]!r}"
         name = f"x{j}" if table.names is None else table.names[j]
         raise ValueError(
-            f"X has values in {column_j} that are no numbers, all of which would be published if "
+            f"X has values in {column_j} that are not numbers, all of which would be published if "
             f"they were read from the data. Declare it, as in schema=Schema({{{name!r}: "
             "Categories([...])}), or leave it out."
         )

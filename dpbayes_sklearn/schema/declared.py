@@ -109,6 +109,7 @@ def refuse_same_hash(values: Iterable[object], where: str) -> None:
         refuse(where, "has too many values of one hash")
 
 
+_SHOWN = 4  # Columns that the code of a schema shows.
 CARD_COLUMNS = ("column", "domain", "other values count as")
 
 
@@ -119,7 +120,7 @@ class Outside(NamedTuple):
     missing: int
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Schema:
     """Public domains of the columns, and of the target if given.
 
@@ -196,6 +197,18 @@ class Schema:
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def __repr__(self) -> str:
+        """Return the code of a small schema; of a larger one its first columns and their number.
+
+        >>> Schema(dict.fromkeys("abcdef", Interval(0, 1)))
+        Schema(6 columns: 'a', 'b', 'c', ...)
+        """
+        target = "" if self.target is None else f", target={self.target!r}"
+        if len(self) <= _SHOWN:
+            return f"Schema(columns={self.columns!r}{target})"
+        names = ", ".join(map(repr, [*self.columns][: _SHOWN - 1]))
+        return f"Schema({len(self)} columns: {names}, ...{target})"
 
     def __hash__(self) -> int:
         return hash((tuple(self.columns.items()), self.target))
