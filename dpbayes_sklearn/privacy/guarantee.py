@@ -37,7 +37,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from dpbayes_sklearn._presenting import QUIET, card, is_heard, remark, tag, tiles
+from dpbayes_sklearn._presenting import QUIET, card, remark, tag, tiles
 from dpbayes_sklearn.privacy.budget import Budget, Copies, PrivacyUnit, at_least, exact, round_up
 
 # How the first sentence of a guarantee names what is protected.
@@ -232,8 +232,6 @@ def _up(share: float) -> str:
     """Return a share in percent, rounded up."""
     return f"{math.ceil(1000 * share - 1e-9) / 10:g} %"
 
-
-_warned = False  # Whether this process has warned of a large epsilon.
 
 _CHANGING = {"replace": "Changing", "add_remove": "Adding or removing"}
 WEAK = 10  # A guarantee with a larger epsilon is called weak.
@@ -476,10 +474,8 @@ def _odds(epsilon: float) -> str:
 
 
 def warn_if_weak(budget: Budget) -> None:
-    """Log, once per process, that a finite epsilon above 10 is a weak guarantee."""
-    global _warned
-    if is_heard() and not (_warned or budget.infinite) and budget.epsilon > WEAK:
-        _warned = True
+    """Log that a finite epsilon above 10 is a weak guarantee."""
+    if budget.epsilon > WEAK and not budget.infinite:
         remark(
             "epsilon = %s is a weak guarantee. %s An epsilon of 1 or below is strong; above %g it "
             "is mostly of theoretical use.",

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from dpbayes_sklearn._compat import did_you_mean
 from dpbayes_sklearn._presenting import QUIET, card, table, tag
 from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.schema.domains import MOST_BINS, Categories, Domain, Interval, is_json_label
-from dpbayes_sklearn.schema.values import WHOLE_KINDS, Kind, as_cells, cells_of
+from dpbayes_sklearn.schema.values import WHOLE_KINDS, Kind, as_cells, cells_of, is_missing
 
 D = TypeVar("D", Interval, Categories)
 
@@ -109,10 +109,18 @@ def refuse_same_hash(values: Iterable[object], where: str) -> None:
         refuse(where, "has too many values of one hash")
 
 
+_SHOWN = 4  # Columns that the code of a schema shows.
 CARD_COLUMNS = ("column", "domain", "other values count as")
 
 
-@dataclass(frozen=True, init=False)
+class Outside(NamedTuple):
+    """Values of a column that a domain does not hold: those that are there, and missing ones."""
+
+    outside: int
+    missing: int
+
+
+@dataclass(frozen=True, init=False, repr=False)
 class Schema:
     """Public domains of the columns, and of the target if given.
 
@@ -144,6 +152,8 @@ class Schema:
 
     learn: ClassVar[Callable[..., Schema]]
     """Return a schema whose ranges and bins are learned privately: `preprocessing.learn_schema`."""
+    template: ClassVar[Callable[..., str]]
+    """Return Python code of a schema to fill in, of a frame: `preprocessing.schema_template`."""
 
     def __init__(
         self,
@@ -188,6 +198,18 @@ class Schema:
     def __len__(self) -> int:
         return len(self.columns)
 
+    def __repr__(self) -> str:
+        """Return the code of a small schema; of a larger one its first columns and their number.
+
+        >>> Schema(dict.fromkeys("abcdef", Interval(0, 1)))
+        Schema(6 columns: 'a', 'b', 'c', ...)
+        """
+        target = "" if self.target is None else f", target={self.target!r}"
+        if len(self) <= _SHOWN:
+            return f"Schema(columns={self.columns!r}{target})"
+        names = ", ".join(map(repr, [*self.columns][: _SHOWN - 1]))
+        return f"Schema({len(self)} columns: {names}, ...{target})"
+
     def __hash__(self) -> int:
         return hash((tuple(self.columns.items()), self.target))
 
@@ -214,7 +236,7 @@ class Schema:
             rows.append(("target", domain, other))
         return rows
 
-    def check(self, X: Any, y: Any = None) -> dict[str, int]:
+    def check(self, X: Any, y: Any = None) -> dict[str, Outside]:
         """Count the values outside their domain: **not private, for the data owner only**.
 
         A fit maps such values into their domain without a message, because a message would depend
@@ -229,8 +251,9 @@ class Schema:
 
         Returns
         -------
-        dict of str to int
-            For every column, the number of values outside its domain, including missing values.
+        dict of str to (int, int)
+            For every column, the number of values that are ``outside`` its domain, such as a text
+            where a number is declared, and the number of those that are ``missing``.
 
         Examples
         --------
@@ -238,13 +261,19 @@ class Schema:
         >>> counts = schema.check([[30, "nurse"], [200, "pilot"], [40, None]])
         Not private: these counts are exact. Do not publish them.
         age: 1 of 3 values outside [17, 90]
-        job: 2 of 3 values outside 2 categories
+        job: 1 of 3 values outside 2 categories, 1 missing
+        >>> counts["job"]
+        Outside(outside=1, missing=1)
         """
         counts, lines = {}, ["Not private: these counts are exact. Do not publish them."]
         for name, domain, column in self._columns_of(X, y):
-            inside = domain.holds(column)
-            counts[name] = int(inside.size - inside.sum())
-            lines.append(f"{name}: {counts[name]} of {inside.size} values outside {domain.short}")
+            other, missing = ~domain.holds(column), is_missing(column)
+            found = Outside(int((other & ~missing).sum()), int((other & missing).sum()))
+            gaps = f", {found.missing} missing" if found.missing else ""
+            lines.append(
+                f"{name}: {found.outside} of {other.size} values outside {domain.short}{gaps}"
+            )
+            counts[name] = found
         print("\n".join(lines))
         return counts
 
@@ -258,7 +287,8 @@ class Schema:
             )
         for j, (name, domain) in enumerate(self.columns.items()):
             if named and name not in table.columns:
-                raise ValueError(f"X lacks the column {name!r} that the schema declares.")
+                hint = did_you_mean(name, {*table.columns} - {*self.columns})
+                raise ValueError(f"X lacks the column {name!r} that the schema declares.{hint}")
             column = table[name] if named else table[:, j]
             dense = column.toarray() if hasattr(column, "toarray") else column
             yield name, domain, cells_of(dense).ravel()

@@ -398,6 +398,8 @@ class Categories:
             raise TypeError("Categories must be values such as strings or numbers, not lists.")
         if not plain:
             raise ValueError("Categories must hold at least one value. Got an empty list instead.")
+        if any(value is ... for value in plain):
+            raise ValueError("Categories must be values in place of the ... of a template.")
         if any(isinstance(value, float) and math.isnan(value) for value in plain):
             raise ValueError("Categories must not hold NaN: a missing value counts as unseen.")
         if len(set(plain)) != len(plain):

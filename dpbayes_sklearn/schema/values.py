@@ -27,6 +27,7 @@ from numbers import Rational
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from dpbayes_sklearn._typing import AnyArray, FloatArray
 
@@ -324,6 +325,24 @@ def as_numbers(values: Column) -> FloatArray:
         if values.dtype.kind == "M":
             return seconds_of_column(values)
         return np.fromiter((number_of(v) for v in values.ravel()), np.float64).reshape(values.shape)
+
+
+def is_missing(values: AnyArray) -> npt.NDArray[np.bool_]:
+    """Tell which cells are missing: None, NaN, NaT and the NA of pandas, and no odd value.
+
+    >>> is_missing(np.array([None, np.nan, "n/a", 0], dtype=object)).tolist()
+    [True, True, False, False]
+    """
+    return np.fromiter(map(_is_missing, values.ravel()), bool, values.size)
+
+
+def _is_missing(cell: Any) -> bool:
+    if cell is None:
+        return True
+    try:
+        return bool(cell != cell)
+    except Exception:  # NA is neither equal nor different
+        return type(cell).__name__ == "NAType"
 
 
 def number_of(value: object) -> float:

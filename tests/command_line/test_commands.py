@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpbayes_sklearn import BudgetAccountant, from_json
-from dpbayes_sklearn.__main__ import main
+from dpbayes_sklearn import BudgetAccountant, __version__, from_json
+from dpbayes_sklearn.__main__ import main, script
 from dpbayes_sklearn.command_line.files import CsvFile, Form, read_data, read_schema, typed_frame
 from dpbayes_sklearn.schema import Categories, Interval
 
@@ -122,7 +122,42 @@ def test_a_schema_to_fill_in_holds_no_value(files: Path, capsys: Any) -> None:
     assert status == 2
     assert "exists" in err  # what was filled in is not written over
     fit = ("fit", "data.csv", "--target", "wage", "--schema", "schema.json", "--epsilon", "1")
-    assert "Fill in low and high of 'age'" in run(capsys, *fit)[2]
+    gaps = ", ".join(map(repr, [*fields["columns"], "target"]))
+    assert f"Fill in low and high, or the values, of {gaps}:" in run(capsys, *fit)[2]
+
+
+def test_the_types_of_parquet_go_into_the_template_and_no_record(files: Path, capsys: Any) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"age": [1], "w": [0.5], "job": ["pilot"], "smokes": [True], "ill": ["no"]})
+    parquet.write_table(table, "t.parquet")
+    assert run(capsys, "schema", "t.parquet", "--target", "ill")[0] == 0
+    text = (files / "schema.json").read_text()
+    assert "pilot" not in text
+    ends = {"low": None, "high": None}
+    assert json.loads(text) == {
+        "columns": {"age": {**ends, "values": []}, "w": ends, "job": {"values": []},
+                    "smokes": {"values": [False, True]}},
+        "target": {"values": []},
+    }  # fmt: skip
+    fit = ("fit", "t.parquet", "--target", "ill", "--schema", "schema.json", "--epsilon", "1")
+    said = run(capsys, *fit)[2]
+    for gap in ("low and high, or the values, of 'age'", "low and high of 'w'",
+                "the values of 'job', 'target'"):  # fmt: skip
+        assert gap in said
+
+
+def test_check_tells_missing_cells_from_others_and_a_foreign_encoding(
+    files: Path, capsys: Any
+) -> None:
+    rows = b"age,job\n30,clerk\n,nurse\nold,n\xf6\n99,\n"
+    (files / "odd.csv").write_bytes(rows)
+    check = ("check", "odd.csv", "--target", "job", "--schema", "classes.json")
+    out = run(capsys, *check)[1]
+    assert "age: 2 of 4 values outside [17, 90], 1 missing" in out
+    assert "target: 1 of 4 values outside 2 categories, 1 missing" in out
+    assert "1 of 4 lines are not UTF-8: --encoding may be another" in out
+    assert "lines are not" not in run(capsys, *check, "--encoding", "latin-1")[1]
+    assert "lines are not" not in run(capsys, "fit", *check[1:], "--epsilon", "1")[1]
 
 
 def test_the_ledger_must_exist_and_is_charged_once(files: Path, capsys: Any) -> None:
@@ -265,15 +300,20 @@ def test_the_commands_of_the_user_guide(files: Path, capsys: Any) -> None:
     shell, schema, learn = blocks
     (files / "data.csv").rename(files / "wages.csv")
     (files / "others.csv").write_text((files / "wages.csv").read_text())
-    (files / "new.csv").write_text("job,age,since\nnurse,30,2020-05-01\n")
+    (files / "new.csv").write_text("name,job,age,since\nAnn,nurse,30,2020-05-01\n")
     commands = shell.replace("\\\n", " ").splitlines()
-    assert len(commands) == 6
+    assert len(commands) == 8
     for command in commands:
-        status, _, err = run(capsys, *shlex.split(command)[3:])
+        status, _, err = run(capsys, *shlex.split(command)[1:])
         assert (status, err) == (0, "")
-        if "schema" in command.split()[3]:
+        if command.split()[1] == "schema":
             (files / "schema.json").write_text(schema)
-    assert run(capsys, *shlex.split(learn)[3:])[0] == 0
+    assert run(capsys, *shlex.split(learn)[1:])[0] == 0
+    assert (
+        (files / "predictions.csv")
+        .read_text()
+        .startswith("name,prediction,standard deviation\nAnn,")
+    )
 
 
 def test_the_bare_call_is_the_demonstration(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,6 +324,55 @@ def test_the_bare_call_is_the_demonstration(monkeypatch: pytest.MonkeyPatch) -> 
     for arguments in (["demo", "--repeats", "1"], [], ["--out", "x"]):
         assert main(arguments) == 0
     assert seen == [["--repeats", "1"], [], ["--out", "x"]]
+
+
+def test_the_script_alone_shows_help_and_its_version(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    for arguments, said in (
+        ([], "usage: dpbayes"),
+        (["--version"], f"dpbayes_sklearn {__version__}"),
+    ):
+        monkeypatch.setattr("sys.argv", ["dpbayes", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            script()
+        assert ended.value.code == 0
+        assert capsys.readouterr().out.startswith(said)
+
+
+def test_a_logistic_regression_has_odds_ratios_and_a_plan(files: Path, capsys: Any) -> None:
+    end = ("data.csv", "--target", "job", "--schema", "classes.json", "--epsilon", "20")
+    logistic = ("--model", "logistic", "--effects", "linear", "--intervals")
+    status, planned, err = run(capsys, "plan", *end, *logistic, "--records", "800")
+    assert (status, err) == (0, "")
+    assert "BayesianLogisticRegression, 800 records" in planned
+    assert "curvature for intervals" in planned
+    assert "Noise is" in planned
+    status, out, err = run(capsys, "fit", *end, *logistic)
+    assert (status, err) == (0, "")
+    assert "No --ledger was given" in out
+    status, table, _ = run(capsys, "odds", "model.json", "--level", "0.9")
+    assert status == 0
+    assert "odds ratio  90 % from" in table
+    assert "\nage " in table
+    run(capsys, "fit", *end, "--model", "counts")
+    assert "has no coefficients: fit a regression" in run(capsys, "odds", "model.json")[2]
+    assert "go with --model logistic" in run(capsys, "fit", *end, "--intervals")[2]
+    wage = ("data.csv", "--target", "wage", "--schema", "regression.json", "--epsilon", "1")
+    assert "--model is for classes" in run(capsys, "fit", *wage, "--model", "counts")[2]
+
+
+def test_a_plan_reads_no_record(files: Path, capsys: Any) -> None:
+    plan = ("--target", "job", "--schema", "classes.json", "--epsilon", "1", "--records", "500")
+    status, with_records, _ = run(capsys, "plan", "data.csv", *plan)
+    (files / "names.csv").write_text("job,age\n")
+    assert (status, with_records) == run(capsys, "plan", "names.csv", *plan)[:2]
+    assert "There is no column 'age'" in run(capsys, "plan", "data.csv", *plan, "--sep", ";")[2]
+
+
+def test_a_ledger_is_not_reminded_of(files: Path, capsys: Any) -> None:
+    fit = ("fit", "data.csv", "--target", "job", "--schema", "classes.json", "--epsilon", "1")
+    assert "No --ledger" not in run(capsys, *fit, "--ledger", "new.sqlite", "--ceiling", "1")[1]
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(files: Path, capsys: Any) -> None:

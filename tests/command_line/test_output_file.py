@@ -129,8 +129,8 @@ def test_there_is_room_for_a_model(target: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"low": None, "high": None, "values": []}, "low and high of 'a', or its values"),
-        ({"low": 0, "high": None, "values": []}, "low and high of 'a', or its values"),
+        ({"low": None, "high": None, "values": []}, "low and high, or the values, of 'a'"),
+        ({"low": 0, "high": None, "values": []}, "low and high of 'a'"),
         ({"low": 0, "high": 1, "values": [1]}, "but not both"),
         ({"values": "abc"}, "must have the fields"),
         ({"values": [10**400, 1e999]}, "cannot be part of a model"),

@@ -277,3 +277,20 @@ def test_a_card_has_a_title_a_date_a_version_and_a_description() -> None:
     for part in ("Everybody who answered", f"on {date.today()} by", __version__, "4,000 records"):
         assert part in text
     assert model.card().startswith("# BayesianNaiveBayes")
+
+
+def test_integers_of_two_values_get_a_bin_each_and_others_do_not(capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "sex": rng.integers(1, 3, 20_000),
+            "smoker": (rng.random(20_000) < 0.1).astype(int),
+            "stars": rng.integers(1, 6, 20_000),
+            "share": (rng.random(20_000) < 0.5) * 1.0,
+        }
+    )
+    schema = Schema.learn(frame, 2.0, random_state=0)
+    assert schema.columns["sex"] == Interval(1, 2, bins=2)
+    assert schema.columns["smoker"] == Interval(0, 1, bins=2)
+    assert schema.columns["stars"].n_values == schema.columns["share"].n_values == 8
+    assert "sex: 2 bins between [1, 2] (learned)" in capsys.readouterr().out

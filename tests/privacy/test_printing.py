@@ -46,8 +46,7 @@ def test_a_guarantee_is_never_printed_stronger_than_it_is() -> None:
     assert "add up to 2.00001, the deltas to 2.00001e-06" in str(both)
 
 
-def test_a_warning_of_a_weak_guarantee(caplog: pytest.LogCaptureFixture, monkeypatch) -> None:
-    monkeypatch.setattr(guarantee, "_warned", False)
+def test_a_warning_of_a_weak_guarantee(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "dpbayes_sklearn"):
         guarantee.warn_if_weak(Budget(exact(20.0000004)))
     assert "epsilon = 20.0001 is a weak guarantee" in caplog.text

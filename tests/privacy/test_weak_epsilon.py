@@ -16,12 +16,6 @@ from dpbayes_sklearn import (
     PrivacyUnit,
     Schema,
 )
-from dpbayes_sklearn.privacy import guarantee
-
-
-@pytest.fixture(autouse=True)
-def unheard(monkeypatch):
-    monkeypatch.setattr(guarantee, "_warned", False)
 
 
 def told(caplog) -> list[str]:
@@ -32,10 +26,11 @@ def fit(epsilon: float, **options) -> None:
     BetaBinomial(epsilon=epsilon, **options).fit([0, 1] * 10)
 
 
-def test_a_large_epsilon_is_told_of_once(caplog):
+def test_a_large_epsilon_is_told_of_by_every_fit(caplog):
     fit(10.5)
     fit(20)
-    (message,) = told(caplog)
+    message, other = told(caplog)
+    assert "epsilon = 20 is" in other
     assert "epsilon = 10.5 is a weak guarantee" in message
     assert "36,316 times as likely" in message
     assert caplog.records[0].levelno == logging.WARNING

@@ -108,7 +108,7 @@ def test_ends_that_are_refused(low: Any, high: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("column", "domain", "message"),
     [
-        (DAYS.astype(str), YEARS, r"holds text by its type.* hold dates, .*to_datetime"),
+        (DAYS.astype(str), YEARS, r"holds text by its type.* hold dates, .*parse_dates"),
         (DAYS.astype(object), YEARS, r"'day' of X holds objects.* hold dates, .*parse_dates"),
         (
             DAYS.astype(str).astype(object),

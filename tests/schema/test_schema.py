@@ -155,30 +155,30 @@ CHECKED = Schema(
 def test_check_counts_the_values_outside_their_domain(
     make: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert CHECKED.check(make(TABLE)) == {"age": 1, "job": 2}
-    assert CHECKED.check(make(TABLE), [0, 1, 2, None])["target"] == 2
+    assert CHECKED.check(make(TABLE)) == {"age": (1, 0), "job": (1, 1)}
+    assert CHECKED.check(make(TABLE), [0, 1, 2, None])["target"] == (1, 1)
     printed = capsys.readouterr().out
     assert printed.startswith("Not private")
-    assert "job: 2 of 4 values outside 2 categories" in printed
-    assert "target: 2 of 4 values outside" in printed
+    assert "job: 1 of 4 values outside 2 categories, 1 missing" in printed
+    assert "target: 1 of 4 values outside" in printed
     assert "pilot" not in printed
 
 
 def test_check_of_sparse_rows_numbers_and_dates(capsys: pytest.CaptureFixture[str]) -> None:
     schema = Schema({"a": Interval(1, 2), "b": Categories([0, 7])})
     rows = np.array([[1.0, 0], [np.nan, 7], [0, 3]])
-    assert schema.check(rows) == {"a": 2, "b": 1}
-    assert schema.check(csr_array(np.nan_to_num(rows))) == {"a": 2, "b": 1}
+    assert schema.check(rows) == {"a": (1, 1), "b": (1, 0)}
+    assert schema.check(csr_array(np.nan_to_num(rows))) == {"a": (2, 0), "b": (1, 0)}
     days = Schema({"day": Interval(date(2020, 1, 1), date(2021, 1, 1))})
-    assert days.check(np.array([["2020-05-01"], ["2021-05-01"]], "M8[s]")) == {"day": 1}
+    assert days.check(np.array([["2020-05-01"], ["2021-05-01"]], "M8[s]")) == {"day": (1, 0)}
     assert "[2020-01-01T00:00:00, 2021-01-01T00:00:00]" in capsys.readouterr().out
 
 
 def test_check_refuses_other_tables() -> None:
     with pytest.raises(ValueError, match="declares 2 columns, but X has 1"):
         CHECKED.check([[1]])
-    with pytest.raises(ValueError, match="lacks the column 'job'"):
-        CHECKED.check(pd.DataFrame({"age": [1]}))
+    with pytest.raises(ValueError, match=r"lacks the column 'job'.*Did you mean 'Jobs'"):
+        CHECKED.check(pd.DataFrame({"age": [1], "Jobs": [1]}))
 
 
 def test_a_notebook_shows_every_column_and_the_target() -> None:

@@ -23,10 +23,9 @@ from benchmarks.audit.tools.recording import planted
 from benchmarks.audit.tools.shifts import Shift, shifts
 from dpbayes_sklearn import release
 from dpbayes_sklearn._typing import Positions
-from dpbayes_sklearn.base.remarks import Told
 from dpbayes_sklearn.model_selection import search
 from dpbayes_sklearn.noise import Noise, made_by
-from dpbayes_sklearn.privacy import Budget, BudgetAccountant, guarantee
+from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import Copies, PrivacyUnit
 from dpbayes_sklearn.privacy.ledger import Ledger
 from dpbayes_sklearn.release import boundary
@@ -212,10 +211,8 @@ def _fit(estimator: Any, data: tuple[Any, ...], answer: Answer, freeze: Frozen) 
     ledger = ledger if isinstance(ledger, BudgetAccountant) else None
     before = ledger._ledger.spent().epsilon if ledger else Fraction(0)
     fit.charged = None if ledger is None else []
-    unsaid = ((Told, "noisy", False), (Told, "few_records", False))
     with (
         heard() as (caught, logged),
-        planted(*unsaid, (guarantee, "_warned", False)),  # what is said once in a process
         _frozen(fit, answer, freeze),
         _watched(fit),
         made_by(_OfFit),
