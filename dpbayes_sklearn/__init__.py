@@ -29,6 +29,7 @@ from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.query import PosteriorQuerySession
 from dpbayes_sklearn.schema import Categories, Interval, Schema
+from dpbayes_sklearn.survival import LifeTable
 
 __version__ = "0.1.0"
 
@@ -48,6 +49,7 @@ __all__ = [
     "GammaExponential",
     "Interval",
     "LedgerError",
+    "LifeTable",
     "NormalMean",
     "PosteriorDisplay",
     "PosteriorQuerySession",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from dpbayes_sklearn import noise
+from dpbayes_sklearn.categories.life_tables import LifeTables
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, NoisyDirichlet
 from dpbayes_sklearn.convex.design import Windows
 from dpbayes_sklearn.convex.posterior import CoefficientDraws, GaussianPosterior
@@ -338,6 +339,21 @@ _SUMS_PARTS: dict[str, Codec[Any]] = {
 SUMS_MODEL: dict[str, Codec[Any]] = {
     "schema_": SCHEMA,
     "posterior_": record(SumsPosterior, _SUMS_PARTS),
+    "guarantee_": GUARANTEE,
+}
+
+
+def _wrong_tables(tables: LifeTables) -> str | None:
+    shape = tables.counts.shape
+    fits = len(shape) == 2 and shape[0] > 0 and shape[1] > 2 and shape[1] % 2
+    if not fits or any(law.sizes != (tables.counts.size,) for law in tables.laws):
+        return "has counts that are not those of life tables, or another noise law"
+    return None
+
+
+SURVIVAL_MODEL: dict[str, Codec[Any]] = {
+    "schema_": SCHEMA,
+    "posterior_": _of_fields(LifeTables, _wrong_tables, counts=INTEGERS),
     "guarantee_": GUARANTEE,
 }
 COLUMN_TRANSFORMER: dict[str, Codec[Any]] = {
