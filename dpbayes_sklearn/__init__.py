@@ -25,6 +25,7 @@ from dpbayes_sklearn.exceptions import BudgetError, LedgerError, PrivacyLeakWarn
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.means import GammaExponential, NormalMean
 from dpbayes_sklearn.model_selection import PrivateSearchCV
+from dpbayes_sklearn.moments import PrivateMoments
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.query import PosteriorQuerySession
@@ -57,6 +58,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "PrivacyUnit",
     "PrivacyUtilityDisplay",
+    "PrivateMoments",
     "PrivateSearchCV",
     "ReliabilityDisplay",
     "Schema",

@@ -14,6 +14,7 @@ from dpbayes_sklearn.categories.life_tables import LifeTables
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, NoisyDirichlet
 from dpbayes_sklearn.convex.design import Windows
 from dpbayes_sklearn.convex.posterior import CoefficientDraws, GaussianPosterior
+from dpbayes_sklearn.convex.regressions import Moments
 from dpbayes_sklearn.convex.slopes import Slopes
 from dpbayes_sklearn.counts.adaptive import AdaptivePosterior
 from dpbayes_sklearn.counts.dirichlet import DirichletPosterior, DirichletPrior
@@ -329,6 +330,24 @@ LINEAR_MODEL: dict[str, Codec[Any]] = {
 CONJUGATE_MODEL: dict[str, Codec[Any]] = {
     "categories_": CATEGORIES,
     "posterior_": _POSTERIOR,
+    "guarantee_": GUARANTEE,
+}
+
+
+def _wrong_moments(moments: Moments) -> str | None:
+    p, size = len(moments.turn), len(moments.pairs)
+    squares = moments.turn, moments.products, moments.far, moments.pairs
+    fits = [each.shape for each in squares] == [(p, p)] * 3 + [(size, size)]
+    whole = fits and moments.first.ndim == 2 and len(moments.first) == p and p > 0
+    if not whole or np.linalg.matrix_rank(moments.turn) != p:
+        return "has moments that do not fit their coordinates"
+    return None
+
+
+_BY_TYPE["float"] = real(0.0)
+MOMENTS_MODEL: dict[str, Codec[Any]] = {
+    "schema_": SCHEMA,
+    "posterior_": _of_fields(Moments, _wrong_moments),
     "guarantee_": GUARANTEE,
 }
 _SUMS_PARTS: dict[str, Codec[Any]] = {
