@@ -38,6 +38,8 @@ _FLAT = 10.0  # Prior deviation of a turned coefficient in intervals, in deviati
 # For predictions: the least curvature of a direction, the share that features explain, the share of
 # residuals within the limit of the mode, and its error beside noise and ridge.
 _LEAST_CURVATURE, _EXPLAINS, _INSIDE, _START = 0.3, 0.5, 0.6, 0.03
+_BENT = 0.01  # Most that what lies beyond a limit adds to the squared error of the mode.
+_MOST_EXPLAINED, _UNSEEN = 1.6, 10.0
 _EXPLAINED = 0.2  # Share that the ridge of the mode supposes.
 # For predictions, as many records as this part of the noise in a count may be as long as any can
 # be: otherwise R2 is -0.27 of 0.18, at the lowest -4.9, where nearly all records have one dose.
@@ -272,7 +274,7 @@ def _shrunk(
     inverse, moved = np.linalg.inv(equation.covariance), equation.estimate
     away = moved @ inverse @ moved - p - np.diag(inverse) @ error
     start = max(float(away / np.trace(inverse)), _START**2)
-    before = own + np.diag(1 / (error + start + beyond / n))
+    before = own + np.diag(1 / (error + start + min(beyond / n, _BENT)))
     constant = np.linalg.solve(known.turn, np.eye(p)[0])
     mean, level = equation.matrix @ constant / n, before @ constant
     seen = float(mean @ equation.estimate) ** 2 - float(mean @ equation.covariance @ mean)
@@ -288,4 +290,7 @@ def _shrunk(
         weighted, precision = equation.weighted(way, np.outer(way, way), prior)
         after = np.linalg.solve(precision, weighted.T @ equation.right - centre)
         way = np.asarray((way + after) / 2)
+    most = _MOST_EXPLAINED + _UNSEEN * known.tails.sd / n * known.target.farthest**2
+    while _explained(known, mode + way, equation.matrix) > most:
+        way = vectors @ ((vectors.T @ (mode + way)) / (1 + np.maximum(values, 0.0) / n)) - mode
     return way, np.asarray(np.linalg.inv(precision))
