@@ -427,8 +427,9 @@ class BayesianLinearRegression(
         middle = x @ estimates[1:][own]
         labels = () if numeric else tuple(domain.names_of_codes())
         at = places if numeric else np.arange(len(value))
-        ends = (self._scale.half * end for end in (middle - reach, middle + reach))
-        return Effect(names[j], np.asarray(at, np.float64), labels, value, *ends, False, "target")
+        low, high = (self._scale.half * end for end in (middle - reach, middle + reach))
+        at = np.asarray(at, np.float64)
+        return Effect(names[j], at, labels, value, low, high, False, "target")
 
     def _own_windows(self, own: npt.NDArray[np.bool_]) -> Windows:
         windows = self.posterior_.windows

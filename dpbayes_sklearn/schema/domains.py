@@ -575,7 +575,7 @@ class Categories:
         cells = cells_of(values)
         if cells.dtype.kind in "bi" and self._lookup is not None:
             low, codes = self._lookup
-            held = np.isin(np.arange(low, low + len(codes)), self.values)
+            held = np.isin(np.arange(low, low + len(codes)), np.array(self.values))
             flat = cells.reshape(-1)
             known = np.empty(flat.size, bool)
             for first in range(0, flat.size, _CELLS_AT_A_TIME):
