@@ -426,9 +426,8 @@ class BayesianLinearRegression(
         reach = norm.ppf((1 + level) / 2) * np.sqrt(variance) * (1.0 if known else np.nan)
         middle = x @ estimates[1:][own]
         labels = () if numeric else tuple(domain.names_of_codes())
-        at = places if numeric else np.arange(len(value))
+        at = np.asarray(places if numeric else np.arange(len(value)), np.float64)
         low, high = (self._scale.half * end for end in (middle - reach, middle + reach))
-        at = np.asarray(at, np.float64)
         return Effect(names[j], at, labels, value, low, high, False, "target")
 
     def _own_windows(self, own: npt.NDArray[np.bool_]) -> Windows:
