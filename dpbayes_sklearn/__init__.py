@@ -30,7 +30,7 @@ from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee, PrivacyU
 from dpbayes_sklearn.query import PosteriorQuerySession
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BayesianLinearRegression",

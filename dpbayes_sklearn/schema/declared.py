@@ -376,14 +376,11 @@ def _other_names(name: str, names: Sequence[str]) -> str:
     """Return a hint at what a column may be called in X.
 
     >>> _other_names("age", ["num__age"])
-    " X has 'num__age': give ColumnTransformer verbose_feature_names_out=False, or declare that."
+    " X has 'num__age': give ColumnTransformer verbose_feature_names_out=False."
     """
     prefixed = [other for other in names if other.partition("__")[2] == name]
     if prefixed:
-        return (
-            f" X has {prefixed[0]!r}: give ColumnTransformer verbose_feature_names_out=False, or "
-            "declare that."
-        )
+        return f" X has {prefixed[0]!r}: give ColumnTransformer verbose_feature_names_out=False."
     return did_you_mean(name, names)
 
 
