@@ -32,7 +32,7 @@ from dpbayes_sklearn.query import PosteriorQuerySession
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.survival import LifeTable
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BayesianLinearRegression",

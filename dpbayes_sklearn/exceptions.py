@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import joblib
 import sklearn
@@ -20,6 +21,7 @@ __all__ = [
     "LedgerError",
     "PrivacyLeakWarning",
     "called_by",
+    "calling_self",
     "warn_caller",
 ]
 
@@ -52,6 +54,17 @@ def called_by(modules: Collection[str]) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def calling_self(wanted: Callable[[Any], bool]) -> Any:
+    """Return the object of the innermost method among the callers that is wanted, or None."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        own = frame.f_locals.get("self")
+        if wanted(own):
+            return own
+        frame = frame.f_back
+    return None
 
 
 NOTHING_SPENT = "Nothing was spent or released."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import cloudpickle
 import joblib
@@ -11,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
@@ -19,10 +21,17 @@ from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, MinMaxScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    Normalizer,
+    StandardScaler,
+)
 
 from dpbayes_sklearn import (
     BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNaiveBayes,
     BudgetAccountant,
     Categories,
@@ -31,6 +40,7 @@ from dpbayes_sklearn import (
     Schema,
     mechanisms,
 )
+from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
 
 MECHANISMS = ["laplace", "fourier", "sampler", "map"]
 X, Y = load_breast_cancer(return_X_y=True)
@@ -206,3 +216,54 @@ def test_one_against_the_rest():
     three = Y + (X[:, 0] > 15) * Y
     model = OneVsRestClassifier(classifier()).fit(X, three)
     assert model.score(X, three) > 0.7
+
+
+def steps_that_were_named(caplog, *steps):
+    X, y = np.random.default_rng(0).random((300, 3)), np.arange(300) % 2
+    model = BayesianNaiveBayes(classes=[0, 1], bounds=(-4, 4), n_bins=4)
+    make_pipeline(*steps, model).fit(X, y)
+    lines = [r.getMessage() for r in caplog.records if "Steps before it" in r.getMessage()]
+    return [re.findall(r"'(\w+)'", line) for line in lines]
+
+
+def test_steps_of_a_pipeline_that_learned_without_a_guarantee_are_named(caplog):
+    columns = ColumnTransformer([("s", StandardScaler(), [0]), ("p", "passthrough", [1, 2])])
+    private = PrivateMinMaxScaler(bounds=(0, 1))
+    named = steps_that_were_named(caplog, StandardScaler(), Normalizer(), private, columns)
+    assert named == [["standardscaler", "columntransformer"]]
+
+
+def test_steps_that_learn_nothing_are_not_named(caplog):
+    columns = ColumnTransformer([("n", Normalizer(), [0]), ("p", "passthrough", [1, 2])])
+    function = FunctionTransformer(np.sqrt)
+    assert steps_that_were_named(caplog, function, "passthrough", columns) == []
+
+
+def test_names_that_a_column_transformer_has_prefixed_are_hinted_at():
+    frame = pd.DataFrame({"a": [0.0, 1.0] * 20, "b": [1.0, 0.0] * 20})
+    schema = Schema({"a": Interval(0, 1), "b": Interval(0, 1)}, target=Categories([0, 1]))
+    columns = ColumnTransformer([("num", "passthrough", ["a", "b"])])
+    model = make_pipeline(columns.set_output(transform="pandas"), BayesianNaiveBayes(schema=schema))
+    with pytest.raises(ValueError, match=r"'num__a'.*verbose_feature_names_out=False"):
+        model.fit(frame, [0, 1] * 20)
+    columns.set_params(verbose_feature_names_out=False)
+    assert model.fit(frame, [0, 1] * 20).predict(frame).shape == (40,)
+
+
+def test_columns_that_lost_their_names_are_hinted_at():
+    frame = pd.DataFrame({"a": [0.0, 1.0] * 20, "b": [1.0, 0.0] * 20, "c": ["x", "y"] * 20})
+    columns = {"a": Interval(0, 1), "b": Interval(0, 1), "c": Categories(["x", "y"])}
+    model = BayesianNaiveBayes(schema=Schema(columns, target=Categories([0, 1])))
+    chosen = ColumnTransformer(
+        [("num", "passthrough", ["a", "c"])], verbose_feature_names_out=False
+    )
+    with pytest.raises(
+        ValueError, match=r"2 features, which have no names.*set_output\(transform='pandas"
+    ):
+        make_pipeline(chosen, model).fit(frame, [0, 1] * 20)
+
+
+def test_sparse_rows_are_refused_with_what_to_pass_instead():
+    model = BayesianLogisticRegression(classes=[0, 1], bounds=(0, 1))
+    with pytest.raises(TypeError, match=r"Sparse data was passed.* in a data frame, with a schema"):
+        model.fit(csr_array(np.eye(40)), [0, 1] * 20)

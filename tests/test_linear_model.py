@@ -231,3 +231,13 @@ def test_inside_scikit_learn():
     assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
     assert clone(fitted).get_params() == fitted.get_params()
     assert not any("alpha" in name for name in vars(fitted))
+
+
+@pytest.mark.parametrize(("epsilon", "said"), [(0.01, True), (1.0, False), (INF, False)])
+def test_a_regression_that_can_learn_nothing_says_so(epsilon, said, caplog):
+    X, y = records(500, d=4)
+    for _ in range(2):
+        declared(epsilon).fit(X, y)
+    lines = [r.getMessage() for r in caplog.records if "no better than the mean" in r.getMessage()]
+    assert len(lines) == 2 * said
+    assert all("n * epsilon is 1.2 for each of 4 coefficients" in line for line in lines)

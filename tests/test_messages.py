@@ -1,9 +1,10 @@
-"""Remarks and warnings: wrapped on a terminal, and silenced by context."""
+"""Remarks and warnings, wrapped on a terminal and silenced by context; what is printed."""
 
 from __future__ import annotations
 
 import io
 import logging
+import math
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,9 +12,15 @@ from contextlib import redirect_stderr
 
 import pytest
 
+import dpbayes_sklearn
+from dpbayes_sklearn import BayesianNaiveBayes, BudgetAccountant, Categories, Interval, Schema
 from dpbayes_sklearn._presenting import remark, silence, wrapped_log
+from dpbayes_sklearn.convex.coefficients import Coefficient, CoefficientTable
 from dpbayes_sklearn.data.records import in_threads
 from dpbayes_sklearn.exceptions import PrivacyLeakWarning, warn_caller
+from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.privacy.budget import exact
+from dpbayes_sklearn.release import Expense
 
 LOGGER = logging.getLogger("dpbayes_sklearn")
 REMARK = "The noise is 3 times as large as the average count of a cell. " * 4
@@ -115,3 +122,44 @@ def test_a_filter_that_asks_for_errors_raises_none_in_silence() -> None:
             warnings.warn("silent", UserWarning, stacklevel=1)
         with pytest.raises(DeprecationWarning):
             warnings.warn("heard", DeprecationWarning, stacklevel=1)
+
+
+def test_completion_shows_public_names_alone() -> None:
+    assert dir(dpbayes_sklearn) == sorted([*dpbayes_sklearn.__all__, "__version__"])
+
+
+def test_a_large_schema_is_one_line_of_a_model() -> None:
+    columns = dict.fromkeys([f"question {j}" for j in range(300)], Interval(0, 1))
+    model = BayesianNaiveBayes(schema=Schema(columns, target=Categories([0, 1])))
+    assert repr(model) == (
+        "BayesianNaiveBayes(schema=Schema(300 columns: 'question 0', 'question 1', 'question 2', "
+        "..., target=Categories(values=(0, 1), unseen=0)))"
+    )
+    small = Schema({"a": Interval(0, 1)}, target=Categories([0, 1]))
+    assert eval(repr(small)) == small
+
+
+def test_a_printed_ledger_says_what_is_left() -> None:
+    ledger = BudgetAccountant(3.0)
+    ledger.spend(1.0)
+    ledger.allotment("anna", 0.5)
+    first, anna, last = str(ledger).splitlines()
+    assert first.startswith("all releases  spent epsilon=1.0")
+    assert "left epsilon=2.0" in first
+    assert anna.startswith("anna          spent epsilon=0.0, delta=0.0; left epsilon=0.5")
+    assert last == "1 releases, unit: none yet"
+
+
+def test_steps_whose_noise_follows_from_others_say_so() -> None:
+    half = Budget(exact(0.5))
+    assert Expense("a", half, law=lambda known: known).expected.startswith("follows from earlier")
+    assert Expense("a", half).expected == "none"
+
+
+def test_many_coefficients_that_are_not_identified_are_counted() -> None:
+    unknown = (math.nan, math.inf, -math.inf, math.inf, math.nan, math.inf, math.nan)
+    rows = [Coefficient(f"x{j}", *unknown) for j in range(44)]
+    known = [Coefficient("k", *[1.0] * 7)] * 4
+    table = CoefficientTable((*rows, *known), 0.95)
+    assert table.remark == "44 of 48 are not identified, because of the noise."
+    assert CoefficientTable((*rows[:2], *known), 0.95).remark.endswith("noise: x0, x1.")

@@ -36,6 +36,7 @@ def setup() -> configparser.ConfigParser:
     ("file", "pattern"),
     [
         ("CITATION.cff", r"^version: (\S+)$"),
+        (".zenodo.json", r'^  "version": "(\S+)",$'),
         ("conda/meta.yaml", r'^{% set version = "(\S+)" %}$'),
         ("CHANGELOG.md", r"^## (\S+) \(20\d\d-\d\d-\d\d\)$"),
     ],
@@ -60,10 +61,37 @@ def test_the_recipe_needs_what_the_package_needs() -> None:
     assert f"    - {backend[1]} {backend[2]}\n" in recipe
 
 
-@pytest.mark.parametrize("file", ["setup.cfg", "CITATION.cff", "SECURITY.md", "conda/meta.yaml"])
+@pytest.mark.parametrize(
+    "file",
+    ["setup.cfg", "CITATION.cff", "SECURITY.md", "conda/meta.yaml", ".zenodo.json",
+     "CODE_OF_CONDUCT.md", "paper.md", "paper.bib"],
+)  # fmt: skip
 def test_nothing_is_left_to_fill_in(file: str) -> None:
     text = (ROOT / file).read_text("utf-8")
     assert not re.search(r"TODO|FIXME|TBD|XXX|example\.(com|org)|your[-_ ]|<[a-z -]+>", text, re.I)
+
+
+def test_workflows_call_what_there_is() -> None:
+    """Targets of make, extras, test files and Pythons; and no secrets, which nothing here needs."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for path in [*(ROOT / ".github/workflows").glob("*.yml"), ROOT / ".readthedocs.yaml"]:
+        text = path.read_text("utf-8")
+        assert "secrets." not in text
+        for target in re.findall(r"run: make (\S+)", text):
+            assert re.search(rf"^{target}:.*##", makefile, re.M), target
+        for extra in re.findall(r"\.\[(\w+)\]", text) + re.findall(
+            r"^        - (\w+)$", text, re.M
+        ):
+            assert extra in setup()["options.extras_require"]
+        for file in re.findall(r"tests/\w+\.py", text):
+            assert (ROOT / file).is_file()
+        for python in re.findall(r'python-version: "(\S+)"|python: "(\S+)"', text):
+            assert f"Python :: {''.join(python)}" in setup()["metadata"]["classifiers"]
+
+
+def test_the_paper_cites_what_its_bibliography_has() -> None:
+    cited = {*re.findall(r"@(\w+)", (ROOT / "paper.md").read_text("utf-8"))}
+    assert cited == {*re.findall(r"^@\w+{(\w+),$", (ROOT / "paper.bib").read_text("utf-8"), re.M)}
 
 
 def run(code: str) -> str:

@@ -29,7 +29,7 @@ from sklearn.utils import check_scalar
 
 from dpbayes_sklearn._compat import _fit_context
 from dpbayes_sklearn._presenting import silence
-from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
+from dpbayes_sklearn.base.remarks import advise_of_steps, warn_of_delta, warn_of_seeds
 from dpbayes_sklearn.base.spending import SpendingEstimator, spending, told_what_was_spent
 from dpbayes_sklearn.data.arrow import named_columns
 from dpbayes_sklearn.data.persons import OWN_WEIGHTS, copies_of, records_that_count
@@ -253,6 +253,7 @@ class PrivateEstimator(SpendingEstimator, Generic[DataT, PublicT, PriorT, Statis
         ``stream`` counts the fits that were made with the same seed and are published together.
         ``facts`` stand for a secret number of records, about which nothing is then released.
         """
+        advise_of_steps(self)
         fitted = copy(self)
         fitted._computed = []
         with quiet_numpy(), one_branch():

@@ -6,10 +6,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+
 from dpbayes_sklearn._presenting import remark
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.data.dask import gathered
-from dpbayes_sklearn.exceptions import LedgerError, PrivacyLeakWarning, called_by, warn_caller
+from dpbayes_sklearn.exceptions import (
+    LedgerError,
+    PrivacyLeakWarning,
+    called_by,
+    calling_self,
+    warn_caller,
+)
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import at_least
 
@@ -57,6 +66,30 @@ def advise_naive_bayes(ratio: float, parameters: int, enough: int) -> None:
         parameters,
         enough,
     )
+
+
+def advise_of_steps(model: Any) -> None:
+    """Name the steps before a model that learned from the records without a guarantee."""
+    pipeline = calling_self(lambda own: isinstance(own, Pipeline) and own._final_estimator is model)
+    if pipeline is None:
+        return
+    if learned := [name for name, step in pipeline.steps[:-1] if _learns_unguarded(step)]:
+        remark(
+            "The guarantee is that of the last step. Steps before it were fitted to the records "
+            "without one: %s. Do not publish what they learned, and use steps that learn nothing "
+            "or those of dpbayes_sklearn.preprocessing, if predictions are published.",
+            ", ".join(map(repr, learned)),
+        )
+
+
+def _learns_unguarded(step: Any) -> bool:
+    """Tell whether a step, or one within it, is fitted to records and has no guarantee."""
+    if isinstance(step, str) or step is None or hasattr(step, "guarantee_"):
+        return False
+    for parts in ("steps", "transformers_", "transformer_list"):
+        if hasattr(step, parts):
+            return any(_learns_unguarded(part[1]) for part in getattr(step, parts))
+    return bool(get_tags(step).requires_fit)
 
 
 SEED_GIVERS = {

@@ -143,14 +143,20 @@ def read_table(
         return table
     if issparse(X):
         _refuse_complex(X, "X")
-        sparse = "csr" if get_tags(estimator).input_tags.sparse else False
+        if not get_tags(estimator).input_tags.sparse:
+            raise TypeError(
+                "Sparse data was passed for X, but dense data is required. Use '.toarray()' to "
+                "convert to a dense numpy array. Columns of categories need no one-hot encoding: "
+                "pass them as they are, in a data frame, with a schema. Nothing was spent."
+            )
+        sparse = "csr"
     else:
-        X, sparse = _as_array(as_rows(X, width), declared), False
+        X, sparse = _as_array(as_rows(X, width), declared), ""
     X = validate_data(
         estimator,
         X,
         reset=reset,
-        accept_sparse=sparse,
+        accept_sparse=sparse or False,
         dtype=None,
         ensure_all_finite=not declared,
         ensure_min_samples=least,

@@ -358,17 +358,30 @@ def declared_domains(
         alike = n_features < len(domains) and len({*domains}) == 1  # whichever columns these are
         if len(domains) != n_features and not alike:
             raise ValueError(
-                f"The schema declares {len(domains)} columns, but X has {n_features} features. "
-                "RFE, RFECV and SequentialFeatureSelector pass some columns without their names: "
-                f"give {parameter} as two numbers, or use SelectFromModel with "
-                "importance_getter='feature_importances_'."
+                f"The schema declares {len(domains)} columns, but X has {n_features} features, which "
+                "have no names. In a pipeline, let the step before keep them: "
+                "set_output(transform='pandas'). RFE, RFECV and SequentialFeatureSelector pass "
+                f"some columns without their names: give {parameter} as two numbers, or use "
+                "SelectFromModel with importance_getter='feature_importances_'."
             )
         return [*domains[:n_features]]
     missing = [name for name in schema.columns if name not in names]
     if missing and not {*names} <= {*schema.columns}:
-        hint = did_you_mean(missing[0], [name for name in names if name not in schema.columns])
+        hint = _other_names(missing[0], [name for name in names if name not in schema.columns])
         raise ValueError(f"X lacks the columns {missing} that the schema declares.{hint}")
     return [schema.columns.get(name) for name in names]
+
+
+def _other_names(name: str, names: Sequence[str]) -> str:
+    """Return a hint at what a column may be called in X.
+
+    >>> _other_names("age", ["num__age"])
+    " X has 'num__age': give ColumnTransformer verbose_feature_names_out=False."
+    """
+    prefixed = [other for other in names if other.partition("__")[2] == name]
+    if prefixed:
+        return f" X has {prefixed[0]!r}: give ColumnTransformer verbose_feature_names_out=False."
+    return did_you_mean(name, names)
 
 
 def declared_width(schema: Schema | None, bounds: Any, n_features: int | None = None) -> int:

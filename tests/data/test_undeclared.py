@@ -49,7 +49,7 @@ def test_a_column_that_would_be_published_has_to_be_declared(model: Any, column:
     accountant = BudgetAccountant(1.0)
     model = clone(model).set_params(accountant=accountant)
     frame = pd.DataFrame({"age": np.arange(300), "patient_id": column})
-    message = r"the column 'patient_id' that are no numbers.*Declare it, as in schema=Schema"
+    message = r"the column 'patient_id' that are not numbers.*Declare it, as in schema=Schema"
     with pytest.raises(ValueError, match=message) as caught, pytest.warns(PrivacyLeakWarning):
         model.fit(frame, np.arange(300) % 2)
     assert "7431" not in messages(caught.value)
