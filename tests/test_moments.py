@@ -9,6 +9,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpbayes_sklearn import (
     BudgetAccountant,
@@ -212,3 +213,10 @@ def test_too_many_coordinates_are_refused_before_the_charge():
 def test_values_of_a_feature_alone_are_not_protected_by_it():
     with pytest.raises(ValueError, match=r"privacy_unit"):
         PrivateMoments(1.0, schema=SCHEMA, privacy_unit="feature").fit(people(50))
+
+
+@pytest.mark.oldest
+@pytest.mark.filterwarnings("ignore::dpbayes_sklearn.PrivacyLeakWarning")
+@parametrize_with_checks([PrivateMoments(), PrivateMoments(bounds=(-5, 5))])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
