@@ -27,6 +27,7 @@ from dpbayes_sklearn.means import GammaExponential, NormalMean
 from dpbayes_sklearn.model_selection import PrivateSearchCV
 from dpbayes_sklearn.moments import PrivateMoments
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
+from dpbayes_sklearn.pooling import pool
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.query import PosteriorQuerySession
 from dpbayes_sklearn.schema import Categories, Interval, Schema
@@ -67,6 +68,7 @@ __all__ = [
     "mechanisms",
     "metrics",
     "planning",
+    "pool",
     "preprocessing",
     "theory",
     "tree_augmented",

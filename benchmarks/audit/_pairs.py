@@ -239,6 +239,9 @@ def subjects() -> Iterator[Subject]:
         yield from _of_moments(mechanism, intercept)
     for effects, intercept in product(("smooth", "linear"), (True, False)):
         yield from _of_labels(effects, intercept)
+    yield _named(dp.PrivateMoments(bounds=(-1, 2)), "numbers", BY_RECORD)
+    mixed = partial(_mixed, "record", LABELS)
+    yield _named(dp.PrivateMoments(100.0, schema=dp.Schema(SCHEMA)), "schema", mixed)
     colours = dp.Categories(COLOURS, unseen="blue")
     for mechanism in SIMPLEX:
         coin = dp.BetaBinomial(**_with(mechanism))

@@ -322,7 +322,13 @@ NAN = float("nan")
 
 def worlds() -> list[Neighbourhood]:
     """Return all worlds in which nothing is forced."""
-    regressions = [*_regressions(), *_whole_recipe(), *_many_columns(), *_logistic()]
+    regressions = [
+        *_regressions(),
+        *_whole_recipe(),
+        *_second_moments(),
+        *_many_columns(),
+        *_logistic(),
+    ]
     return [
         *_counts(),
         *_deep(),
@@ -480,6 +486,15 @@ def _whole_recipe() -> Iterator[Neighbourhood]:
             others = numbers(2500 * unit.max_records)[[*columns, "y"]]
             name = f"whole recipe, {columns}, {unit.label}"
             yield Neighbourhood(name, model, others, own, unit, least)
+
+
+def _second_moments() -> Iterator[Neighbourhood]:
+    """Yield releases of second moments of columns of all kinds: there is no target."""
+    schema = dp.Schema({**SCHEMA.columns, "z": SCHEMA.columns["x"]})
+    model, own = dp.PrivateMoments(8.0, schema=schema), tuple((*row, 0) for row in CORNERS)
+    for unit in UNITS:
+        others = numbers(2500 * unit.max_records).rename(columns={"y": "z"}).assign(y=0)
+        yield Neighbourhood(f"second moments, {unit.label}", model, others, own, unit, 0.95)
 
 
 def _logistic() -> Iterator[Neighbourhood]:

@@ -339,6 +339,7 @@ WAYS: Mapping[str, Way] = {
     ),
     "BayesianLogisticRegression": fit(library.BayesianLogisticRegression, target="yes", most=None),
     "BayesianLinearRegression": fit(library.BayesianLinearRegression, target="number", most=None),
+    "PrivateMoments": fit(library.PrivateMoments, ("t", "x", "k")),
     "BetaBinomial": fit(library.BetaBinomial, ("b",)),
     "DirichletMultinomial": fit(
         library.DirichletMultinomial, ("k",), categories=Categories(range(9), unseen=0)

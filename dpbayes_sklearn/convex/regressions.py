@@ -80,6 +80,37 @@ class Moments:
             far, lost_sd, lost_pairs, n,
         )  # fmt: skip
 
+    def like(self, other: Moments) -> Moments:
+        """Return these moments in the coordinates of another release about the same columns.
+
+        Noise is then not the same in all directions: its variance is at most the one that is
+        stated.
+        """
+        moved = other.turn @ other.first @ np.linalg.pinv(self.first) @ np.linalg.inv(self.turn)
+        rows, columns = np.triu_indices(len(moved))
+        root = np.where(rows < columns, math.sqrt(2), 1.0)
+        turned = [
+            each * _paired(moved[i], moved[j])
+            for i, j, each in zip(rows, columns, root, strict=True)
+        ]
+        own, stretch = np.array(turned), float(np.linalg.norm(moved, 2))
+        return Moments(
+            other.first, other.turn, moved @ self.products @ moved.T, self.variance * stretch**4,
+            own @ self.pairs @ own.T, self.pair_variance * stretch**8,
+            moved @ self.far @ moved.T, self.lost_sd, self.lost_pairs, self.n,
+        )  # fmt: skip
+
+    def __add__(self, other: Moments) -> Moments:
+        """Return the moments of the records of both, which are in the same coordinates."""
+        lost = self.lost_sd + other.lost_sd
+        share = self.lost_sd / lost if lost else 0.5
+        return Moments(
+            self.first, self.turn, self.products + other.products, self.variance + other.variance,
+            self.pairs + other.pairs, self.pair_variance + other.pair_variance,
+            share * self.far + (1 - share) * other.far, lost, self.lost_pairs + other.lost_pairs,
+            self.n + other.n,
+        )  # fmt: skip
+
     def vectors(self) -> FloatArray:
         """Return the f of every first coordinate, as columns."""
         return np.asarray(np.linalg.inv(self.turn))

@@ -344,10 +344,10 @@ def _wrong_moments(moments: Moments) -> str | None:
     return None
 
 
-_BY_TYPE["float"] = real(0.0)
+_MOMENTS_NUMBERS = dict.fromkeys(("variance", "pair_variance", "lost_sd", "lost_pairs"), real(0.0))
 MOMENTS_MODEL: dict[str, Codec[Any]] = {
     "schema_": SCHEMA,
-    "posterior_": _of_fields(Moments, _wrong_moments),
+    "posterior_": _of_fields(Moments, _wrong_moments, **_MOMENTS_NUMBERS),
     "guarantee_": GUARANTEE,
 }
 _SUMS_PARTS: dict[str, Codec[Any]] = {
