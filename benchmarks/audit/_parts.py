@@ -471,9 +471,11 @@ def _logistic() -> Iterator[Neighbourhood]:
     others = numbers(200)
     others["y"] = (others["y"] > 0).astype(int)
     own = tuple((*CORNERS[i][:-1], label) for i, label in ((0, 1), (1, 0), (0, 0), (4, 1)))
-    for effects, unit in product(("smooth", "linear"), UNITS):
+    # with a large epsilon the mode stays where records count in the curvature
+    for (effects, epsilon), unit in product((("smooth", 30.0), ("linear", 1.0)), UNITS):
+        schema = dp.Schema(SCHEMA.columns, dp.Categories([0, 1]))
         model = dp.BayesianLogisticRegression(
-            effects=effects, intervals=True, schema=dp.Schema(SCHEMA.columns, dp.Categories([0, 1]))
+            epsilon, effects=effects, intervals=True, schema=schema
         )
         yield Neighbourhood(f"logistic, {effects}, {unit.label}", model, others, own, unit, 0.6)
         draws = clone(model).set_params(mechanism="sampler", intervals=False)

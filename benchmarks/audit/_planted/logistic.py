@@ -47,9 +47,9 @@ FAULTS.rows("parts", {
     "The histograms of a logistic regression have twice their share":
         at("logistic.release.LookPlan.of",
            lambda real, *args: real(*args[:-2], 2 * args[-2], args[-1]), RECORD),
-    "Records are not scaled to the limit of the curvature's noise":
+    "Records are scaled to 16 times the limit of the noise of the curvature":
         at("logistic.release.CurvaturePlan.of", lambda real, cls, *given: real(
-               cls, *given[:-1], given[-1] / 8
+               cls, *given[:-1], given[-1] / 16
            )._replace(limit=given[-1]), "logistic, smooth, record"),
     "The score of a logistic draw is said to have a quarter of its range":
         at("logistic.draws.score_of_records", times(0.25), "logistic, sampler, linear, record"),
