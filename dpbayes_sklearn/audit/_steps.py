@@ -608,7 +608,7 @@ class SoftmaxMode(LogisticMode):
     def _gradient_loss(self, corners: FloatArray) -> float:
         cells = 2 * max(self.blocks.sizes) * self._lift.groups.shape[1]
         scale = float(self.plan.gradient_noise.scale)
-        return float(-self._exponents(corners).min()) + cells / scale
+        return float(cells / scale - self._exponents(corners).min())
 
     def _volume(self, rows: list[Row]) -> float:
         classes = len(self._lift.groups)

@@ -399,8 +399,8 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
         scale, n_classes = 1 + _PREDICTION_SCALE / math.sqrt(self.rho), self.prior.n_classes
         shape = (n_classes - 1, -1) if n_classes > 2 else (-1,)
         released = found.mode, self.mode.ridge, self.mode.body.variance
-        parameters, precision, error = (np.reshape(each, shape) for each in released)
-        return LogisticPosterior(parameters, nodes, precision, error, scale, *found.curvature)
+        parameters, precision, noise = (np.reshape(each, shape) for each in released)
+        return LogisticPosterior(parameters, nodes, precision, noise, scale, *found.curvature)
 
 
 def plan(
