@@ -478,6 +478,12 @@ def _logistic() -> Iterator[Neighbourhood]:
             epsilon, effects=effects, intervals=True, schema=schema
         )
         yield Neighbourhood(f"logistic, {effects}, {unit.label}", model, others, own, unit, 0.6)
+        for labels in ((0, 1, 2), (0, 1, 2, 3, 4)) if effects == "linear" else ():
+            schema = dp.Schema(SCHEMA.columns, dp.Categories(labels))
+            several = clone(model).set_params(intervals="auto", schema=schema)
+            name = f"logistic, {len(labels)} classes, {unit.label}"
+            among = others.assign(y=np.arange(len(others)) % len(labels))
+            yield Neighbourhood(name, several, among, own, unit, 0.8)
         draws = clone(model).set_params(mechanism="sampler", intervals=False)
         yield Neighbourhood(
             f"logistic, sampler, {effects}, {unit.label}", draws, others, own, unit, 0.6

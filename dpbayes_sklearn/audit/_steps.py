@@ -591,7 +591,8 @@ class SoftmaxMode(LogisticMode):
             towards = np.eye(classes)[c] - np.eye(classes)[y]
             same = np.abs(self._lift.groups.T @ towards) == 2  # the pair itself
             own = np.where(same, self._lift.groups.T @ towards / 2, 0.0)
-            found.append(np.outer(towards if self._lift.reach == 2 else own, x))
+            pairs = bool((self._lift.groups < 0).any())
+            found.append(np.outer(own if pairs else towards, x))
         return found
 
     def _corners(self, gone: list[Row], come: list[Row]) -> FloatArray:

@@ -422,7 +422,10 @@ def plan(
     n_draws = mechanism.n_samples if isinstance(mechanism, Sampler) else 0
     if several and (n_draws or prior.intervals):
         option = "mechanism='sampler'" if n_draws else "intervals=True"
-        raise ValueError(f"{option} needs two classes. Got {prior.n_classes} instead.")
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass. "
+            f"{option} needs two classes. Got {prior.n_classes} instead."
+        )
     if n_draws and prior.intervals:
         raise ValueError("intervals=True needs mechanism='map': draws tell no curvature.")
     name = "sampler" if n_draws else "map"
