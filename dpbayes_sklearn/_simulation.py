@@ -329,7 +329,7 @@ class LogisticSimulation(_GuessedColumns):
         super().__init__(estimator, n, n_features)
         self.public = _numbered(estimator._declared_schema(n, n_features))
         prior = estimator._prior(self.public)
-        self.blocks = prior.blocks
+        self.blocks, self.n_classes = prior.blocks, prior.n_classes
         _, budget = estimator._shares(estimator._budget())
         self.private, self.exact = (
             estimator._plan(prior, Facts(n), each)
@@ -342,19 +342,24 @@ class LogisticSimulation(_GuessedColumns):
 
     def _differences(self) -> FloatArray:
         private, exact = self._predictions()
-        return np.abs(private - exact)[:_SOME_RECORDS]
+        return np.asarray(np.abs(private - exact)[:_SOME_RECORDS].ravel())
 
     def _moved(self) -> float:
         r"""Return :math:`\sqrt{1/r^2 - 1}`: what a ridge shrinks is not noise, and still ranks."""
-        r = max(float(np.corrcoef(*self._predictions())[0, 1]), _LEAST_CORRELATION)
+        private, exact = self._predictions()
+        correlation = float(np.corrcoef(private.ravel(), exact.ravel())[0, 1])
+        r = max(correlation, _LEAST_CORRELATION)
         return math.sqrt(1 / r**2 - 1)
 
     def _predictions(self) -> tuple[FloatArray, FloatArray]:
         """Return the log odds of a simulated data set's records, private and exact."""
-        table, classes = self._features(), Categories([0, 1])
+        table, classes = self._features(), Categories(range(self.n_classes))
         z = self._log_odds(table, self._true())
-        centred = (z - z.mean()) * (_LOG_ODDS / max(float(z.std()), 1e-12))
-        y = (self.rng.random(self.n) < expit(centred)).astype(np.int64)
+        centred = (z - z.mean(axis=0)) * (_LOG_ODDS / max(float(z.std()), 1e-12))
+        if self.n_classes > 2:
+            y = (centred + self.rng.gumbel(size=centred.shape)).argmax(axis=1)
+        else:
+            y = (self.rng.random(self.n) < expit(centred)).astype(np.int64)
         records = LabelledRecords(self.blocks, classes, LocalRecords([(table, y)]))
         released = (plan.release(records, self.noise) for plan in (self.private, self.exact))
         private, exact = (self._log_odds(table, each) for each in released)
@@ -362,9 +367,11 @@ class LogisticSimulation(_GuessedColumns):
 
     def _true(self) -> LogisticPosterior:
         """Return effects of all columns alike, not scaled yet."""
-        p = self.blocks.parameters
-        nodes, effects = even_nodes(len(self.blocks.numbers)), self.rng.normal(size=p)
-        return LogisticPosterior(effects, nodes, np.ones(p), np.zeros(p), 1.0, *Curvature.none())
+        p, others = self.blocks.parameters, self.n_classes - 1
+        shape = (others, p) if others > 1 else (p,)
+        nodes, effects = even_nodes(len(self.blocks.numbers)), self.rng.normal(size=shape)
+        nothing = np.zeros(shape)
+        return LogisticPosterior(effects, nodes, 1 + nothing, nothing, 1.0, *Curvature.none())
 
     def _log_odds(self, table: Table, effects: LogisticPosterior) -> FloatArray:
         return np.asarray(answer_by_row(self.blocks, effects, np.asarray, table))

@@ -1,4 +1,4 @@
-"""Bayesian logistic regression of two classes."""
+"""Bayesian logistic regression, of any number of classes."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.logistic.blocks import Blocks, WeightCodes
+from dpbayes_sklearn.logistic.mode import n_parameters
 from dpbayes_sklearn.logistic.posterior import (
     LogisticPosterior,
     OddsTable,
     answer_by_row,
+    class_odds_table,
     linear_form,
     log_probabilities,
     logistic_summary,
@@ -44,15 +46,16 @@ from dpbayes_sklearn.logistic.posterior import (
     spread_by_code,
     values_by_code,
 )
-from dpbayes_sklearn.logistic.record_sums import LabelledRecords, check_two_classes
+from dpbayes_sklearn.logistic.record_sums import LabelledRecords, check_classes
 from dpbayes_sklearn.logistic.release import (
-    FEW_RECORDS,
     ExactPlan,
     LogisticPlan,
     LogisticPrior,
     check_mechanism,
+    few_records,
 )
 from dpbayes_sklearn.logistic.release import plan as plan_logistic
+from dpbayes_sklearn.logistic.softmax import MOST_CLASSES
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
@@ -68,14 +71,16 @@ class BayesianLogisticRegression(
     ClassifierMixin,
     ShardedEstimator[LogisticPrior, LabelledRecords, LogisticPosterior],
 ):
-    r"""Logistic regression of two classes, released under differential privacy.
+    r"""Logistic regression, released under differential privacy.
 
     The log odds of the second class are a constant plus one effect for each column,
 
     .. math:: \log\frac{P(y = 1)}{P(y = 0)} = \alpha + \sum_j \beta_j^\top x_j(v_j).
 
     Categories have one coefficient for each level. The effect of a number is piecewise linear in a
-    rough rank, which is learned first, or linear. Coefficients of a column add to zero.
+    rough rank, which is learned first, or linear. Coefficients of a column add to zero. Three
+    classes and more have coefficients each, all in one release (softmax); they add to zero over
+    the classes, and their noise is at most twice that of two classes.
 
     Parameters
     ----------
@@ -88,14 +93,15 @@ class BayesianLogisticRegression(
         of ten levels), and by "sampler" where it makes several draws cheaper.
     mechanism : {"map", "sampler", "auto"} or Mechanism, default="map"
         "map" releases the mode of the posterior, found with noise in the gradient; so does
-        "auto". "sampler" releases draws near such a mode, which has half of the budget; they
-        predict worse. "laplace", "fourier" and "gaussian" are refused, with the reason.
+        "auto". "sampler" releases draws near such a mode of two classes, which has half of the
+        budget; they predict worse. "laplace", "fourier" and "gaussian" are refused, with the
+        reason.
     prior_precision : "auto" or float, default="auto"
         Precision of the Gaussian prior of all contrasts. "auto" is a public rule: a multiple of the
         noise that falls with ``n * epsilon / p`` for p parameters; 1 without privacy. A number
         below what the proof needs is raised to it.
-    classes : array-like of 2 labels, optional
-        Both classes.
+    classes : array-like of labels, optional
+        All classes.
     bounds : tuple (low, high), optional
         Public bounds of the features, numbers or one entry per feature. Values are clipped.
     n_bins : int, optional
@@ -107,7 +113,7 @@ class BayesianLogisticRegression(
     intervals : "auto" or bool, default="auto"
         Whether ``coefficients()`` has intervals: .15 to .3 of epsilon then pay for the curvature of
         the likelihood. "auto" pays if ``n * epsilon / p`` is at least 4000, where it costs hardly
-        any accuracy.
+        any accuracy. Only of two classes.
     fit_intercept : bool, default=True
         Whether the model has a constant.
     schema : Schema, optional
@@ -126,13 +132,13 @@ class BayesianLogisticRegression(
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_coefficients)
+    coef_ : ndarray of shape (1, n_coefficients), or (n_classes, n_coefficients)
         What predictions are made with: the slope per unit of a number with a linear effect, and one
         coefficient for each category, knot, bin and level of missing values of other columns.
     feature_importances_ : ndarray of shape (n_features,)
         Share of every column in the ranges of all effects.
-    intercept_ : ndarray of shape (1,)
-    classes_ : ndarray of shape (2,)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
     posterior_ : LogisticPosterior
         What was released, the only thing derived from the data that is kept.
     guarantee_ : PrivacyGuarantee
@@ -143,7 +149,8 @@ class BayesianLogisticRegression(
 
     See Also
     --------
-    BayesianNaiveBayes : More accurate if ``n * epsilon / p`` is below about 100.
+    BayesianNaiveBayes : More accurate if ``n * epsilon / p`` is below about 100; of C classes, if
+        ``n * epsilon / (C * p)`` is below about 40.
 
     Notes
     -----
@@ -243,8 +250,8 @@ class BayesianLogisticRegression(
         return classes_from_data(values)
 
     def _blocks(self, public: Schema) -> Blocks:
-        """Return the weights that the columns become; other than two classes are refused."""
-        check_two_classes(public.classes)
+        """Return the weights that the columns become; one class is refused, and very many."""
+        check_classes(public.classes, MOST_CLASSES)
         n_bins = None if self.n_bins is None else int(self.n_bins)
         return Blocks(
             tuple(public.columns.values()), self.effects, n_bins, bool(self.fit_intercept)
@@ -264,6 +271,7 @@ class BayesianLogisticRegression(
             self._blocks(public),
             None if isinstance(self.prior_precision, str) else float(self.prior_precision),
             None if isinstance(self.intervals, str) else bool(self.intervals),
+            public.classes.n_values,
         )
 
     def _plan(self, prior: LogisticPrior, facts: Facts, budget: Budget) -> LogisticPlan | ExactPlan:
@@ -273,8 +281,10 @@ class BayesianLogisticRegression(
         return super()._sizes(budget)[:-1]  # so many records are refused
 
     def _advise(self, plan: LogisticPlan | ExactPlan, public: Schema, facts: Facts) -> None:
-        if plan.rho < FEW_RECORDS:
-            advise_naive_bayes(plan.rho, plan.prior.blocks.parameters, FEW_RECORDS)
+        n_classes = plan.prior.n_classes
+        if plan.rho < few_records(n_classes):
+            p = n_parameters(plan.prior.blocks, n_classes)
+            advise_naive_bayes(plan.rho, p, few_records(n_classes))
 
     def _attach(self, public: Schema, release: Release[LogisticPosterior]) -> Self:
         """Set the fitted attributes."""
@@ -289,13 +299,26 @@ class BayesianLogisticRegression(
         public, posterior, guarantee = released.values()
         if not isinstance(posterior, LogisticPosterior):
             raise ValueError("a logistic regression has a released mode as posterior")
-        if not posterior.fits(self._blocks(public)):
+        if not posterior.fits(self._blocks(public), public.classes.n_values):
             raise ValueError("the posterior has not one parameter for each contrast")
         return self._attach(public, Release(posterior, guarantee))
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the log odds of the second class for every row."""
-        return self._of_log_odds(X, np.asarray, np.empty(0))
+        """Return the log odds of the second class for every row.
+
+        Of three classes and more, the log probability of every class, up to a constant.
+        """
+        check_is_fitted(self)
+        return self._of_log_odds(X, np.asarray, self._no_rows if self._several else np.empty(0))
+
+    @property
+    def _several(self) -> bool:
+        return len(self.classes_) > 2
+
+    @property
+    def _no_rows(self) -> FloatArray:
+        check_is_fitted(self)
+        return np.empty((0, len(self.classes_)))
 
     def predict(self, X: Any) -> AnyArray:
         """Return the more probable class of every row."""
@@ -305,12 +328,12 @@ class BayesianLogisticRegression(
     _predict_by_row = predict  # no row changes another, not even by rounding
 
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the log probability of both classes for every row."""
-        return self._of_log_odds(X, log_probabilities, np.empty((0, 2)))
+        """Return the log probability of every class for every row."""
+        return self._of_log_odds(X, log_probabilities, self._no_rows)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of both classes for every row."""
-        return self._of_log_odds(X, probabilities, np.empty((0, 2)))
+        """Return the probability of every class for every row."""
+        return self._of_log_odds(X, probabilities, self._no_rows)
 
     def _of_log_odds(self, X: Any, of: Any, like: AnyArray) -> AnyArray:
         """Return ``of`` the log odds of all rows; of a dask collection, a lazy dask array."""
@@ -331,22 +354,27 @@ class BayesianLogisticRegression(
         check_is_fitted(self)
         rng, codes = draws_generator(n_draws, random_state), self._codes(X)
         blocks, posterior = self._blocks(self.schema_), self.posterior_
-        drawn = np.tile(posterior.mean(), (n_draws, 1))
+        drawn = np.stack([posterior.mean()] * n_draws)
         if posterior.has_intervals or len(posterior.draws):
             drawn = posterior.sample(rng, n_draws)
-        second = np.empty((n_draws, len(codes)), bool)
+        found = np.empty((n_draws, len(codes)), np.intp)
         for i, parameters in enumerate(drawn):
             own = replace(posterior, parameters=parameters, scale=1.0)
-            constant, by_code = values_by_code(blocks, own)
-            z = constant + sum(value[codes[:, j]] for j, value in enumerate(by_code))
-            second[i] = rng.random(len(codes)) < expit(z)
-        return np.asarray(self.classes_[second.astype(np.intp)])
+            by_class = [values_by_code(blocks, each) for each in own.by_class()]
+            z = np.array(
+                [c + sum(v[codes[:, j]] for j, v in enumerate(values)) for c, values in by_class]
+            )
+            if self._several:
+                found[i] = np.argmax(z + rng.gumbel(size=z.shape), axis=0)
+            else:
+                found[i] = rng.random(len(codes)) < expit(z[0])
+        return np.asarray(self.classes_[found])
 
     def _codes(self, X: Any) -> WeightCodes:
         """Return the codes of all rows of X, which are in memory."""
         return self._blocks(self.schema_).encode(self._rows_in_memory(X))
 
-    def coefficients(self, level: float = 0.95) -> OddsTable:
+    def coefficients(self, level: float = 0.95, reference: Any = None) -> OddsTable:
         """Return effects on the log odds of the second class, their intervals and odds ratios.
 
         They are computed from the same release as ``coef_``, at no further privacy cost. With
@@ -359,6 +387,9 @@ class BayesianLogisticRegression(
         ----------
         level : float, default=0.95
             Nominal coverage of the intervals.
+        reference : label, optional
+            Of three classes and more, the one that the odds of others are against, by default the
+            first. They have estimates without intervals.
 
         Returns
         -------
@@ -368,7 +399,14 @@ class BayesianLogisticRegression(
         check_is_fitted(self)
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1. Got {level!r} instead.")
-        return odds_table(self.schema_, self._blocks(self.schema_), self.posterior_, level)
+        given = self.schema_, self._blocks(self.schema_), self.posterior_, level
+        labels = self.classes_.tolist()
+        if reference is not None and reference not in labels:
+            raise ValueError(f"reference must be one of the classes {labels}. Got {reference!r}.")
+        if self._several:
+            place = 0 if reference is None else labels.index(reference)
+            return class_odds_table(*given, labels, place)
+        return odds_table(*given)
 
     def summary(self, level: float = 0.95) -> RegressionSummary:
         """Return the odds ratios with tests against 0, and the covariance of the log odds.
@@ -393,8 +431,9 @@ class BayesianLogisticRegression(
         # On the data of scikit-learn's accuracy check all of 200 seeds are above the required 0.83;
         # of one draw with "sampler" 0.57 (30 seeds).
         name = self.mechanism.name() if isinstance(self.mechanism, Mechanism) else self.mechanism
-        tags.classifier_tags.poor_score = isinstance(name, str) and name == "sampler"
-        tags.classifier_tags.multi_class = False
+        draws = isinstance(name, str) and name == "sampler"
+        tags.classifier_tags.poor_score = draws
+        tags.classifier_tags.multi_class = not draws
         return tags
 
     def contributions(self, X: Any) -> Contributions:
@@ -402,8 +441,9 @@ class BayesianLogisticRegression(
 
         .. math:: \log\frac{P(y = 1)}{P(y = 0)} = \alpha + \sum_j \beta_j^\top x_j
 
-        The baseline is :math:`\alpha`; coefficients of a column add to zero. Post-processing, at no
-        further privacy cost.
+        The baseline is :math:`\alpha`; coefficients of a column add to zero. Of three classes and
+        more they are log probabilities of every class less the mean over the classes, up to a
+        constant. Post-processing, at no further privacy cost.
 
         Parameters
         ----------
@@ -412,13 +452,26 @@ class BayesianLogisticRegression(
         Returns
         -------
         Contributions
-            In log odds of the second class.
+            In log odds of the second class, or in log probabilities.
         """
         check_is_fitted(self)
         codes, blocks = self._codes(X), self._blocks(self.schema_)
-        constant, by_code = values_by_code(blocks, self.posterior_)
-        values = np.stack([value[codes[:, j]] for j, value in enumerate(by_code)], axis=1)
-        return Contributions(values, constant, tuple(self.schema_.columns), "log odds")
+        by_class = [values_by_code(blocks, each) for each in self.posterior_.by_class()]
+        each = [
+            np.stack([value[codes[:, j]] for j, value in enumerate(values)], axis=1)
+            for _, values in by_class
+        ]
+        baseline = np.array([constant for constant, _ in by_class])
+        return Contributions(
+            np.stack(each, axis=2) if self._several else each[0],
+            baseline if self._several else float(baseline[0]),
+            tuple(self.schema_.columns),
+            self._adds_to,
+        )
+
+    @property
+    def _adds_to(self) -> str:
+        return "log probability, less the mean over classes" if self._several else "log odds"
 
     def effect(self, feature: int | str, level: float = 0.95) -> Effect:
         """Return what one column adds to the log odds, by its value, with a band.
@@ -439,10 +492,11 @@ class BayesianLogisticRegression(
         names, blocks = [*self.schema_.columns], self._blocks(self.schema_)
         j = column_number(names, feature)
         places, labels, codes = blocks.shown_codes(j)
-        _, by_code = values_by_code(blocks, self.posterior_)
-        value = by_code[j][codes]
+        by_class = [values_by_code(blocks, each)[1] for each in self.posterior_.by_class()]
+        value = np.stack([by_code[j][codes] for by_code in by_class])
+        value = value if self._several else value[0]
         spread = spread_by_code(blocks, self.posterior_, j, codes, level)
         reach = float(ndtri((1 + level) / 2)) * spread
         return Effect(
-            names[j], places, labels, value, value - reach, value + reach, False, "log odds"
+            names[j], places, labels, value, value - reach, value + reach, False, self._adds_to
         )

@@ -31,7 +31,7 @@ from dpbayes_sklearn.base.estimator import AnyEstimator, PrivateEstimator
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.logistic.blocks import Blocks
 from dpbayes_sklearn.logistic.mode import records_per_parameter
-from dpbayes_sklearn.logistic.release import FEW_RECORDS
+from dpbayes_sklearn.logistic.release import few_records
 from dpbayes_sklearn.mechanisms import resolve_mechanism
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import PrivacyUnit, exact
@@ -102,7 +102,7 @@ class ExpectedError:
 class Recommendation(NamedTuple):
     """The mechanism with the smallest expected error, and the errors of all of them.
 
-    For two classes ``model`` is the classifier that usually predicts better with so many records,
+    For classifiers ``model`` is the classifier that usually predicts better with so many records,
     by a measured rule: logistic regression if ``n * epsilon / p`` is at least 100, for the p
     parameters that it would have. Otherwise it is empty.
     """
@@ -249,17 +249,16 @@ def recommend(
 
 
 def _better_classifier(estimator: AnyEstimator, n: int, n_features: int | None) -> str:
-    """Return which classifier of two classes is usually better; empty for other estimators."""
+    """Return which classifier is usually better; empty for other estimators."""
     if not isinstance(estimator, (DiscreteClassifier, BayesianLogisticRegression)):
         return ""
     public = estimator._declared_schema(n, _columns(estimator, n_features))
-    if len(public.classes.labels) != 2:
-        return ""
     options = estimator if isinstance(estimator, BayesianLogisticRegression) else None
     n_bins, effects = (None, "smooth") if options is None else (options.n_bins, options.effects)
     blocks = Blocks(tuple(public.columns.values()), effects, n_bins)
-    ratio = records_per_parameter(blocks, n, float(estimator._budget().epsilon), estimator._unit)
-    better = BayesianLogisticRegression if ratio >= FEW_RECORDS else BayesianNaiveBayes
+    classes, epsilon = public.classes.n_values, float(estimator._budget().epsilon)
+    ratio = records_per_parameter(blocks, n, epsilon, estimator._unit, classes)
+    better = BayesianLogisticRegression if ratio >= few_records(classes) else BayesianNaiveBayes
     return str(better.__name__)
 
 

@@ -110,6 +110,10 @@ def models(unit: str) -> Iterator[tuple[Any, ...]]:
             bounds=(-3, 5), classes=[0, 1], intervals=intervals, **given
         )
         yield f"logistic, intervals={intervals}", logistic, NUMBERS, Y
+    for y in (X[:, 0], X[:, 0] + X[:, 1]):
+        labels = [*range(int(y.max()) + 1)]
+        logistic = BayesianLogisticRegression(bounds=(-3, 5), classes=labels, **given)
+        yield f"logistic, {len(labels)} classes", logistic, NUMBERS, y
     for scaler in (
         PrivateKBinsDiscretizer(5),
         PrivateStandardScaler(bounds=(-3, 5)),

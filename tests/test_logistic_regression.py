@@ -213,14 +213,16 @@ def test_auto_is_the_perturbed_mode_and_spends_no_delta():
     assert (fitted.guarantee_.mechanism, fitted.guarantee_.delta) == ("map", 0)
 
 
-def test_more_classes_are_refused_before_the_charge_and_one_vs_rest_works():
+def test_more_classes_are_one_charge_and_one_vs_rest_is_one_for_each():
     X, _ = numeric(600)
-    y, ledger = np.arange(600) % 3, BudgetAccountant(epsilon=3)
-    with pytest.raises(ValueError, match=r"Only binary .* BayesianNaiveBayes"):
-        model(classes=[0, 1, 2], accountant=ledger).fit(X, y)
+    y, ledger = np.arange(600) % 3, BudgetAccountant(epsilon=4)
+    with pytest.raises(ValueError, match=r"Only binary .* needs two classes"):
+        model(classes=[0, 1, 2], intervals=True, accountant=ledger).fit(X, y)
     assert len(ledger) == 0
+    assert model(classes=[0, 1, 2], accountant=ledger).fit(X, y).coef_.shape[0] == 3
+    assert ledger.total().epsilon == 1
     each = OneVsRestClassifier(model(accountant=ledger)).fit(X, y)
-    assert len(ledger) == 3
+    assert len(ledger) == 4
     assert each.predict(X).shape == (600,)
 
 

@@ -502,11 +502,19 @@ def _logistic() -> Iterator[Neighbourhood]:
     others = numbers(200)
     others["y"] = (others["y"] > 0).astype(int)
     own = tuple((*CORNERS[i][:-1], label) for i, label in ((0, 1), (1, 0), (0, 0), (4, 1)))
-    for effects, unit in product(("smooth", "linear"), UNITS):
+    # with a large epsilon the mode stays where records count in the curvature
+    for (effects, epsilon), unit in product((("smooth", 30.0), ("linear", 1.0)), UNITS):
+        schema = dp.Schema(SCHEMA.columns, dp.Categories([0, 1]))
         model = dp.BayesianLogisticRegression(
-            effects=effects, intervals=True, schema=dp.Schema(SCHEMA.columns, dp.Categories([0, 1]))
+            epsilon, effects=effects, intervals=True, schema=schema
         )
         yield Neighbourhood(f"logistic, {effects}, {unit.label}", model, others, own, unit, 0.6)
+        for labels in ((0, 1, 2), (0, 1, 2, 3, 4)) if effects == "linear" else ():
+            schema = dp.Schema(SCHEMA.columns, dp.Categories(labels))
+            several = clone(model).set_params(intervals="auto", schema=schema)
+            name = f"logistic, {len(labels)} classes, {unit.label}"
+            among = others.assign(y=np.arange(len(others)) % len(labels))
+            yield Neighbourhood(name, several, among, own, unit, 0.8)
         draws = clone(model).set_params(mechanism="sampler", intervals=False)
         yield Neighbourhood(
             f"logistic, sampler, {effects}, {unit.label}", draws, others, own, unit, 0.6

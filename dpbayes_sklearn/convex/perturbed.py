@@ -8,16 +8,19 @@ with a public centre c, a diagonal :math:`\Lambda \succeq \lambda > 0` and noise
 Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta 2012).
 
 **Claim.** Let every gradient :math:`\nabla\ell_i(w)` lie in a symmetric convex body K, let every
-:math:`\nabla^2\ell_i(w) \preceq x_ix_i^\top` with :math:`x_i^\top\Lambda^{-1}x_i \le q`, and let u
-have the density :math:`\propto e^{-\|u\|_K/s}`. If m records come or go, k of them at most at a
-time (a replaced record goes, and another comes: m = 2, k = 1), then w is private with
-:math:`\varepsilon_1 = m/s + k\ln(1 + q)`.
+:math:`\nabla^2\ell_i(w)` have a rank of at most r and
+:math:`\operatorname{tr}\Lambda^{-1}\nabla^2\ell_i(w) \le q`, and let u have the density
+:math:`\propto e^{-\|u\|_K/s}`. If m records come or go, k of them at most at a time (a replaced
+record goes, and another comes: m = 2, k = 1), then w is private with
+:math:`\varepsilon_1 = m/s + kr\ln(1 + q/r)`.
 
 *Proof.* The minimum solves :math:`u = F(w) = \Lambda(w - c) + \sum_i\nabla\ell_i(w)`. F is strongly
 monotone and Lipschitz, so it is one to one, and w has the density :math:`p(F(w))\,|\det DF(w)|`.
 F(w) of neighbours differ by at most m in the norm of K: the first term. Their :math:`DF` are
 :math:`A + \sum\nabla^2\ell_i` over at most k records, with the same :math:`A \succeq \Lambda`, so
-each determinant lies between that of A and :math:`(1 + q)^k` times it: the second. ∎
+each determinant is that of A times k factors :math:`\det(I + A^{-1}\nabla^2\ell_i)`, A growing
+by one record after the other. A factor is the product of at most r numbers above 1, whose
+excesses over 1 add up to at most q: at least 1, and at most :math:`(1 + q/r)^r`. ∎
 
 **Bodies.** A *ball* of radius B: every gradient is at most as long as B
 (:class:`~dpbayes_sklearn.noise.ball.BallNoise`, whose real noise is rounded). A *hull* of all
@@ -127,14 +130,16 @@ class Shape(NamedTuple):
     """What is public about a loss."""
 
     n: int  # A number that the number of records does not exceed.
-    squares: FloatArray  # (p,): the largest x_j² of a record, or the largest ‖x‖² of all.
+    # (p,): the largest second derivatives of a record, or the largest sum of them.
+    squares: FloatArray
     together: bool  # Whether it is the latter.
     lattice: float  # Parameters at which gradients can be asked for are multiples of this.
     rounding: float  # Error of the gradient of one record.
     slope: float  # The largest length of a record's gradient.
+    rank: int = 1  # The r: no record's second derivatives have a larger one.
 
     def determinant(self, ridge: FloatArray) -> float:
-        """Return the q: the largest x'x over the ridge."""
+        """Return the q: the largest trace of a record's second derivatives over the ridge."""
         over = self.squares / ridge
         return float(over.max() if self.together else over.sum()) * _UPWARD
 
@@ -208,7 +213,8 @@ def search_share(epsilon: Fraction) -> Fraction:
 
 def volume_of(shape: Shape, ridge: FloatArray, unit: PrivacyUnit) -> Fraction:
     """Return what the determinants cost."""
-    return Fraction(unit.max_records * math.log1p(shape.determinant(ridge)) * _UPWARD)
+    r = shape.rank
+    return Fraction(unit.max_records * r * math.log1p(shape.determinant(ridge) / r) * _UPWARD)
 
 
 def raised(ridge: FloatArray, shape: Shape, volume: Fraction, unit: PrivacyUnit) -> FloatArray:
@@ -216,7 +222,8 @@ def raised(ridge: FloatArray, shape: Shape, volume: Fraction, unit: PrivacyUnit)
 
     Where it is smaller than some number it becomes that number, which is the smallest that does.
     """
-    most = math.expm1(min(float(volume) / unit.max_records, 700.0))
+    each = unit.max_records * shape.rank
+    most = shape.rank * math.expm1(min(float(volume) / each, 700.0))
     if shape.determinant(ridge) <= most:
         return ridge
     low, high = 0.0, shape.determinant(np.ones(len(ridge))) / most * _UPWARD

@@ -23,9 +23,11 @@ the :math:`K_j - 1` contrasts of a block counts as a square of :math:`1/4K_j`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from typing import Self
 
 import numpy as np
 
@@ -61,9 +63,19 @@ _RIDGE, _LEAST_RIDGE, _MOST_RIDGE = 20.0, 0.5, 60.0
 _RECORDS_PER_RIDGE = 2.0**20
 
 
-def records_per_parameter(blocks: Blocks, n: int, epsilon: float, unit: PrivacyUnit) -> float:
-    r"""Return :math:`\rho = n\varepsilon/p`, the public number that the rules look at."""
-    return n * float(unit.equivalent(epsilon)) / max(blocks.parameters, 1)
+def records_per_parameter(
+    blocks: Blocks, n: int, epsilon: float, unit: PrivacyUnit, n_classes: int = 2
+) -> float:
+    r"""Return :math:`\rho = n\varepsilon/p`, the public number that the rules look at.
+
+    Several classes have p parameters each.
+    """
+    return n * float(unit.equivalent(epsilon)) / max(n_parameters(blocks, n_classes), 1)
+
+
+def n_parameters(blocks: Blocks, n_classes: int) -> int:
+    """Return the p of two classes, and of C classes C p."""
+    return blocks.parameters * (n_classes if n_classes > 2 else 1)
 
 
 def plan_mode(
@@ -79,16 +91,31 @@ def plan_mode(
 
     With a delta the noise is Gaussian where that has less variance.
     """
-    search = search_share(epsilon)
-    left, shape = epsilon - search, shape_of(blocks, n)
-    noise_of = partial(_noise, blocks, delta=search_delta(delta, search), unit=unit)
-    ridge = np.full(blocks.parameters, prior)
-    if prior is None:
-        ridge = _ridge(blocks, rho, noise_of(left * _EXPECTED))
-    ridge = np.maximum(ridge, n / _RECORDS_PER_RIDGE)
+    left = search_delta(delta, search_share(epsilon))
+
+    def ridge_of(noise: GradientNoise) -> FloatArray:
+        return (
+            usual_ridge(blocks, rho, noise) if prior is None else np.full(blocks.parameters, prior)
+        )
+
+    shape, noise_of = shape_of(blocks, n), partial(_noise, blocks, delta=left, unit=unit)
+    return plan_of(shape, epsilon, unit, noise_of, ridge_of, partial(body_of, blocks))
+
+
+def plan_of(
+    shape: Shape,
+    epsilon: Fraction,
+    unit: PrivacyUnit,
+    noise_of: Callable[[Fraction], GradientNoise],
+    ridge_of: Callable[[GradientNoise], FloatArray],
+    body: Callable[[GradientNoise], Body],
+) -> PerturbedPlan:
+    """Share epsilon between the determinants, as far as a wanted ridge needs it, and noise."""
+    left = epsilon - search_share(epsilon)
+    ridge = np.maximum(ridge_of(noise_of(left * _EXPECTED)), shape.n / _RECORDS_PER_RIDGE)
     volume = min(volume_of(shape, ridge, unit), left * _VOLUME)
     return PerturbedPlan.of(
-        shape, epsilon, volume, unit, lambda share: _body(blocks, noise_of(share)), lambda _: ridge
+        shape, epsilon, volume, unit, lambda share: body(noise_of(share)), lambda _: ridge
     )
 
 
@@ -98,14 +125,14 @@ def _noise(blocks: Blocks, epsilon: Fraction, delta: Exact, unit: PrivacyUnit) -
     return least_gradient_noise(shape, epsilon, delta, unit)
 
 
-def _ridge(blocks: Blocks, rho: float, noise: GradientNoise) -> FloatArray:
+def usual_ridge(blocks: Blocks, rho: float, noise: GradientNoise) -> FloatArray:
     """Return the ridge of every parameter; the constant has that of a usual block."""
     factor = min(max(_RIDGE / math.sqrt(rho), _LEAST_RIDGE), _MOST_RIDGE) / noise.lattice
     each = np.array([factor * math.sqrt(noise.law.variance(j)) for j in range(len(blocks.sizes))])
     return blocks.per_parameter(each, float(np.median(each)))
 
 
-def _body(blocks: Blocks, noise: GradientNoise) -> Body:
+def body_of(blocks: Blocks, noise: GradientNoise) -> Body:
     """Return the noise of the gradient by contrasts.
 
     A point of the noise's lattice is in the middle of its cell: free entries are off by half a step
@@ -177,12 +204,12 @@ class LogisticLoss:
         return self.blocks.parameters
 
     def at(self, w: FloatArray) -> FloatArray:
-        """Return the parameters of the nearest coefficients on the lattice.
+        """Return the parameters of the nearest coefficients on the lattice."""
+        return self._near(on_lattice(self.blocks.basis @ w))
 
-        The means of coefficients that were rounded are in the constant.
-        """
+    def _near(self, coefficients: FloatArray) -> FloatArray:
+        """Return the parameters of rounded coefficients, whose means are in the constant."""
         blocks = self.blocks
-        coefficients = on_lattice(blocks.basis @ w)
         near: FloatArray = coefficients @ blocks.basis
         if blocks.intercept:
             means = np.add.reduceat(coefficients, blocks.starts[:-1]) / blocks.sizes
@@ -199,7 +226,7 @@ class LogisticLoss:
         basis = self.blocks.basis
         return np.asarray(basis.T @ self.records.curvature(on_lattice(basis @ w)) @ basis)
 
-    def some(self, most: int) -> LogisticLoss:
+    def some(self, most: int) -> Self:
         """Return the loss of some of very many records."""
         some = self.records.some(most)
         return self if some is self.records else replace(self, records=some)

@@ -40,7 +40,7 @@ from dpbayes_sklearn.convex.intervals import Effects, NoisyEquation
 from dpbayes_sklearn.data.records import Table, quiet_numpy
 from dpbayes_sklearn.logistic.blocks import BINS, WEIGHT_STEPS, Blocks
 from dpbayes_sklearn.logistic.curvature import PRIOR_SD, on_the_way, root, supposed_curvature
-from dpbayes_sklearn.schema import Interval, Schema
+from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import YEAR
 
 _TURNED = 1e-6  # Axes are turned and sheared, which changes no volume but for rounding.
@@ -53,11 +53,11 @@ class LogisticPosterior(ToArviz):
 
     Attributes
     ----------
-    parameters : array of shape (p,)
-        The mode, as contrasts of the blocks; the intercept is first.
+    parameters : array of shape (p,), or (n_classes - 1, p) of three classes and more
+        The mode, as contrasts of the blocks, and of the classes; the intercept is first.
     nodes : array of shape (numbers, BINS + 1)
         The maps of the numbers.
-    ridge, noise : arrays of shape (p,)
+    ridge, noise : arrays of the same shape
         The regulariser, and the variance of the noise in the gradient.
     scale : float
         What predictions multiply the mode by: it undoes the ridge, on average.
@@ -105,16 +105,38 @@ class LogisticPosterior(ToArviz):
             return np.asarray(self.draws[rng.integers(len(self.draws), size=n)])
         if not self.has_intervals:
             spread = np.sqrt(self.noise) / self.ridge
-            return np.asarray(self.mean() + spread * rng.normal(size=(n, len(spread))))
+            return np.asarray(self.mean() + spread * rng.normal(size=(n, *spread.shape)))
         found = self._equation
         drawn = rng.multivariate_normal(found.estimate, found.covariance, size=n, method="cholesky")
         return np.asarray(self.parameters + drawn @ self.axes)
 
-    def fits(self, blocks: Blocks) -> bool:
+    def by_class(self, reference: int | None = None) -> tuple[LogisticPosterior, ...]:
+        """Return what columns add to the log probability of every class, less a reference or mean.
+
+        Of two classes, what they add to the log odds of the second. No curvature was released of
+        more, so their parts have none.
+        """
+        if self.parameters.ndim == 1:
+            return (self,)
+        contrasts = class_contrasts(len(self.parameters) + 1)
+        if reference is not None:
+            contrasts = contrasts - contrasts[reference]
+        return tuple(
+            replace(
+                self,
+                parameters=each @ self.parameters,
+                ridge=self.ridge[0],
+                noise=each**2 @ self.noise,
+            )
+            for each in contrasts
+        )
+
+    def fits(self, blocks: Blocks, n_classes: int = 2) -> bool:
         """Tell whether all arrays have the shapes and signs that a model needs."""
-        p = blocks.parameters
+        p, several = blocks.parameters, n_classes > 2
         vectors = (self.parameters, self.ridge, self.noise)
-        fits = all(each.shape == (p,) for each in vectors)
+        fits = all(each.shape == ((n_classes - 1, p) if several else (p,)) for each in vectors)
+        fits = fits and not (several and (self.has_intervals or len(self.draws)))
         squares = self.curvature.shape, self.curvature_noise.shape, self.axes.shape
         lines = self.moments.shape, self.point.shape
         fits = fits and (self.draws.shape == (0, 0) or self.draws.shape[1:] == (p,))
@@ -188,6 +210,15 @@ def _positive(matrix: FloatArray) -> FloatArray:
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
+def class_contrasts(n_classes: int) -> FloatArray:
+    """Return orthonormal contrasts of classes, one in each column.
+
+    >>> class_contrasts(3).round(2).tolist()
+    [[0.71, 0.41], [-0.71, 0.41], [0.0, -0.82]]
+    """
+    return Blocks((Categories(range(n_classes)),), intercept=False).basis[1:]
+
+
 def values_by_code(
     blocks: Blocks, posterior: LogisticPosterior
 ) -> tuple[float, tuple[FloatArray, ...]]:
@@ -226,29 +257,49 @@ def answer_by_row(
     of: Callable[[FloatArray], AnyArray],
     table: Table,
 ) -> AnyArray:
-    """Return ``of`` the log odds of every row; no row changes another, not even by rounding."""
-    constant, values = values_by_code(blocks, posterior)
-    z = np.full(table.n_rows, constant)
+    """Return ``of`` the log odds of every row; no row changes another, not even by rounding.
+
+    Of three classes and more they have one column for each.
+    """
+    by_class = [values_by_code(blocks, each) for each in posterior.by_class()]
+    z = np.empty((table.n_rows, len(by_class)))
     with quiet_numpy():
         for rows, codes in blocks.chunks(table):
-            for j, value in enumerate(values):
-                z[rows] += value[codes[:, j]]
-        return of(z)
+            for own, (constant, values) in zip(z[rows].T, by_class, strict=True):
+                own[:] = constant
+                for j, value in enumerate(values):
+                    own += value[codes[:, j]]
+        return of(z[:, 0] if len(by_class) == 1 else z)
 
 
 def more_probable(classes: AnyArray, log_odds: FloatArray) -> AnyArray:
-    """Return the second class where its odds are above one, otherwise the first."""
+    """Return the most probable class; of two that are equally so, the first."""
+    if log_odds.ndim == 2:
+        return np.asarray(classes[log_odds.argmax(axis=1)])
     return np.asarray(classes[(log_odds > 0).astype(np.intp)])
 
 
 def probabilities(log_odds: FloatArray) -> FloatArray:
-    """Return the probabilities of both classes."""
+    """Return the probabilities of all classes."""
+    if log_odds.ndim == 2:
+        return np.exp(log_probabilities(log_odds))
     return np.stack([expit(-log_odds), expit(log_odds)], axis=1)
 
 
 def log_probabilities(log_odds: FloatArray) -> FloatArray:
-    """Return the logarithms of the probabilities of both classes."""
+    """Return the logarithms of the probabilities of all classes."""
+    if log_odds.ndim == 2:
+        less = log_odds - log_odds.max(axis=1, keepdims=True)
+        return np.asarray(less - np.log(_by_row_sum(np.exp(less)))[:, None])
     return np.stack([log_expit(-log_odds), log_expit(log_odds)], axis=1)
+
+
+def _by_row_sum(values: FloatArray) -> FloatArray:
+    """Add up columns one after the other: the same for every number of rows."""
+    total = np.zeros(len(values))
+    for column in values.T:
+        total += column
+    return total
 
 
 _MOST_LOG_ODDS = 700.0  # Logarithms of larger odds ratios do not fit a float.
@@ -336,6 +387,25 @@ class OddsTable(CoefficientTable):
         return " ".join(each for each in (super().remark, self.ranges) if each)
 
 
+def class_odds_table(
+    schema: Schema,
+    blocks: Blocks,
+    posterior: LogisticPosterior,
+    level: float,
+    labels: list[Any],
+    reference: int,
+) -> OddsTable:
+    """Return the effects on the log odds of every class against one of them; no intervals."""
+    rows, ranges = list[OddsRatio](), ""
+    for c, own in enumerate(posterior.by_class(reference)):
+        if c != reference:
+            table = odds_table(schema, blocks, own, level)
+            rows += [row._replace(name=f"{labels[c]}: {row.name}") for row in table.rows]
+            ranges = table.ranges
+    why = f"Estimates only, against {labels[reference]}: intervals need two classes."
+    return OddsTable(tuple(rows), level, why, ranges)
+
+
 def odds_table(
     schema: Schema, blocks: Blocks, posterior: LogisticPosterior, level: float
 ) -> OddsTable:
@@ -410,9 +480,9 @@ def logistic_summary(
     schema: Schema, blocks: Blocks, posterior: LogisticPosterior, table: OddsTable, guarantee: str
 ) -> RegressionSummary:
     """Return the table with tests against 0 and the covariance of its log odds."""
-    combinations = effects(schema, blocks, posterior.nodes)[1] @ blocks.basis
-    covariance = np.full((len(combinations),) * 2, math.nan)
+    covariance = np.full((len(table.rows),) * 2, math.nan)
     if posterior.has_intervals:
+        combinations = effects(schema, blocks, posterior.nodes)[1] @ blocks.basis
         covariance = scaled_covariance(posterior.covariance(combinations), table)
     return RegressionSummary(table, covariance, math.nan, math.nan, None, guarantee)
 
@@ -463,11 +533,16 @@ def _shown(domain: Interval, value: float) -> str:
 
 
 def linear_form(blocks: Blocks, posterior: LogisticPosterior) -> tuple[FloatArray, FloatArray]:
-    """Return ``coef_`` of shape (1, n) and ``intercept_``: what predictions are made with.
+    """Return ``coef_`` and ``intercept_``, a row for every class: what predictions are made with.
 
     A number with a linear effect has its slope per unit, and every other weight (level, knot, bin,
     missing value) the log odds that it adds.
     """
+    forms = [_linear_form(blocks, each) for each in posterior.by_class()]
+    return np.stack([form for form, _ in forms]), np.array([constant for _, constant in forms])
+
+
+def _linear_form(blocks: Blocks, posterior: LogisticPosterior) -> tuple[FloatArray, float]:
     coefficients = blocks.basis @ posterior.mean()
     constant, parts, maps = coefficients[0], [], iter(posterior.nodes)
     for j, domain in enumerate(blocks.domains):
@@ -480,4 +555,4 @@ def linear_form(blocks: Blocks, posterior: LogisticPosterior) -> tuple[FloatArra
         elif blocks.knots(domain):
             next(maps)
         parts.append(own)
-    return np.concatenate([*parts, []])[None], np.array([constant])
+    return np.concatenate([*parts, []]), constant

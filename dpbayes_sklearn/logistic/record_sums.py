@@ -37,7 +37,8 @@ from dpbayes_sklearn.schema import Categories
 
 # A coefficient is a multiple of 2^-22 plus a smaller multiple of 2^-46.
 _COARSE_STEPS, _FINE_STEPS = 2.0**22, 2.0**24
-_RESIDUAL_STEPS = 2.0**22  # Residuals have steps of 2^-22, and of 2^-44 in two parts.
+RESIDUAL_STEPS = 2.0**22
+"""Residuals have steps of 2^-22, and of 2^-44 in two parts."""
 LATTICE = 1 / (_COARSE_STEPS * _FINE_STEPS)
 """Coefficients at which gradients are asked for are multiples of it."""
 MOST_RECORDS = 2**26
@@ -45,7 +46,8 @@ MOST_RECORDS = 2**26
 _KEPT_CELLS = 1 << 25  # Codes of up to this many cells, two bytes each, are kept between passes.
 # A contrast has this many steps in products, so that weighted sums stay below 2^53.
 _CONTRAST_STEPS = 2.0**36
-_ROWS_AT_A_TIME = 1 << 12  # A chunk of weights has so few rows that products over them are exact.
+ROWS_AT_A_TIME = 1 << 12
+"""A chunk of weights has so few rows that products over them are exact."""
 
 
 def on_lattice(coefficients: FloatArray) -> FloatArray:
@@ -62,28 +64,26 @@ def residual_error(blocks: int) -> float:
     return 2.0**-44 + blocks * 2.0**-48
 
 
-def check_two_classes(classes: Categories) -> None:
-    """Refuse other than two classes, in the words of scikit-learn."""
-    if classes.n_values > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass. "
-            "There must be two classes: use BayesianNaiveBayes, or, if n * epsilon / p is at least "
-            "100 for each of them, scikit-learn's OneVsRestClassifier with epsilon divided by "
-            "their number: it fits and charges once per class."
-        )
+def check_classes(classes: Categories, most: int) -> None:
+    """Refuse one class, in the words of scikit-learn, and very many."""
     if classes.n_values < 2:
         raise ValueError("A logistic regression needs two classes. Got one class instead.")
+    if classes.n_values > most:
+        raise ValueError(
+            f"At most {most} classes are supported. Got {classes.n_values} instead: use "
+            "BayesianNaiveBayes."
+        )
 
 
 @dataclass(frozen=True, repr=False)
 class LabelledRecords:
-    """Queries about records of two classes, each answered exactly.
+    """Queries about labelled records, each answered exactly.
 
     **Sensitive.** It refers to the records and holds no sums.
     """
 
     blocks: Blocks  # What the columns of the records mean.
-    classes: Categories  # The two classes; the second one counts as 1.
+    classes: Categories  # Of two classes the second one counts as 1.
     records: Records  # Features and labels, wherever they are.
     skips: bool = False  # Whether records without a class add nothing.
 
@@ -109,7 +109,7 @@ class LabelledRecords:
         A record without a class adds nothing: in the place of another it changes every sum as one
         that goes does, which is half of what a replaced one may change.
         """
-        records, reader = self.records, _Reader(self.blocks, self.classes)
+        records, reader = self.records, Reader(self.blocks, self.classes)
         if self.skips:
             records = records.having(partial(known_targets, self.classes))
         if not isinstance(records, LocalRecords):
@@ -121,10 +121,10 @@ class LabelledRecords:
             for shard in records.shards
         )
         kept = kept if records.weights is None else kept.weighted(records.weights)
-        return CodedRecords(_Reader(self.blocks, None), kept)
+        return CodedRecords(Reader(self.blocks, None), kept)
 
 
-class _Reader(NamedTuple):
+class Reader(NamedTuple):
     """How codes and labels of a shard are read; one without classes finds them as they are."""
 
     blocks: Blocks
@@ -159,7 +159,7 @@ class _Reader(NamedTuple):
 class CodedRecords:
     """Sensitive queries about records whose blocks can be read."""
 
-    reader: _Reader
+    reader: Reader
     records: Records
 
     def histograms(self, columns: tuple[int, ...]) -> IntArray:
@@ -176,7 +176,7 @@ class CodedRecords:
 class MappedRecords:
     """Sensitive queries about records whose weights are known."""
 
-    reader: _Reader
+    reader: Reader
     records: Records
     tables: tuple[ColumnWeights, ...]
 
@@ -189,19 +189,23 @@ class MappedRecords:
 
     def gradient(self, coefficients: FloatArray) -> tuple[FloatArray, int]:
         """Return the gradient of the loss at coefficients on the lattice, and the rows."""
-        ask = partial(_gradient, reader=self.reader, values=self._values(coefficients))
+        ask = partial(_gradient, reader=self.reader, values=self.values(coefficients))
         by_code, rows = self.records.total(ask).parts
-        sums = [np.array([by_code[0].sum(axis=0) @ [1.0, 1 / _RESIDUAL_STEPS]]) * WEIGHT_STEPS]
-        for block, size, each in zip(
-            self.tables, self.reader.blocks.sizes, by_code[1:], strict=True
-        ):
+        return self.by_weight(np.concatenate(by_code)), rows
+
+    def by_weight(self, by_code: FloatArray) -> FloatArray:
+        """Return sums of weights times residuals, by sums of both parts of residuals by code."""
+        ends = np.cumsum([1, *(len(block.left) for block in self.tables)])
+        first, *others = np.split(by_code, ends[:-1])
+        sums = [np.array([first.sum(axis=0) @ [1.0, 1 / RESIDUAL_STEPS]]) * WEIGHT_STEPS]
+        for block, size, each in zip(self.tables, self.reader.blocks.sizes, others, strict=True):
             coarse, fine = (block.sums(part, size) for part in each.T)
-            sums.append(coarse + fine / _RESIDUAL_STEPS)
-        return np.concatenate(sums) / (_RESIDUAL_STEPS * WEIGHT_STEPS), rows
+            sums.append(coarse + fine / RESIDUAL_STEPS)
+        return np.concatenate(sums) / (RESIDUAL_STEPS * WEIGHT_STEPS)
 
     def curvature(self, coefficients: FloatArray) -> FloatArray:
         """Return the sum of the second derivatives, in floats."""
-        values = self._values(coefficients)
+        values = self.values(coefficients)
         ask = partial(_curvature, reader=self.reader, tables=self.tables, values=values)
         upper = self.records.total(ask)
         return np.asarray(upper + np.triu(upper, 1).T)
@@ -222,30 +226,41 @@ class MappedRecords:
         """
         asked = partial(_products, reader=self.reader, tables=self.tables)
         of_norm = partial(asked, basis=basis, weights=weights, limit=limit)
-        values = self._values(on_lattice(coefficients))
+        values = self.values(on_lattice(coefficients))
         matrix = self.records.total(partial(of_norm, values=values, grid=grid))
         return np.asarray(matrix[np.triu_indices(len(matrix))])
 
-    def _values(self, coefficients: FloatArray) -> _Values:
+    def values(self, coefficients: FloatArray) -> CodeValues:
         """Return what every code adds to z, as two whole numbers in one complex number."""
         coarse = np.rint(coefficients * _COARSE_STEPS)
         split = coarse + 1j * np.rint((coefficients * _COARSE_STEPS - coarse) * _FINE_STEPS)
         starts = self.reader.blocks.starts
         parts = (split[a:b] for a, b in pairwise(starts))
         each = [block.values(part) for block, part in zip(self.tables, parts, strict=True)]
-        return _Values(complex(split[0] * WEIGHT_STEPS), tuple(each))
+        return CodeValues(complex(split[0] * WEIGHT_STEPS), tuple(each))
 
 
-class _Values(NamedTuple):
+class CodeValues(NamedTuple):
+    """What every code adds to z, as two whole numbers in one complex number."""
+
     constant: complex
     by_code: tuple[npt.NDArray[np.complex128], ...]
 
-    def probability(self, codes: WeightCodes) -> FloatArray:
-        """Return the sigmoid of sums that are exact."""
+    def sums(self, codes: WeightCodes) -> npt.NDArray[np.complex128]:
+        """Return exact sums for every row."""
         z = np.full(len(codes), self.constant)
         for j, value in enumerate(self.by_code):
             z += value[codes[:, j]]
-        return np.asarray(expit((z.real + z.imag / _FINE_STEPS) / (_COARSE_STEPS * WEIGHT_STEPS)))
+        return z
+
+    @staticmethod
+    def log_odds(z: npt.NDArray[np.complex128]) -> FloatArray:
+        """Return the numbers that sums are."""
+        return np.asarray((z.real + z.imag / _FINE_STEPS) / (_COARSE_STEPS * WEIGHT_STEPS))
+
+    def probability(self, codes: WeightCodes) -> FloatArray:
+        """Return the sigmoid of sums that are exact."""
+        return np.asarray(expit(self.log_odds(self.sums(codes))))
 
 
 class _Sums:
@@ -264,14 +279,14 @@ def _added(one: Any, other: Any) -> Any:
     )
 
 
-def _gradient(shard: Shard, reader: _Reader, values: _Values) -> _Sums:
+def _gradient(shard: Shard, reader: Reader, values: CodeValues) -> _Sums:
     """Add up residuals by code in two parts, for the constant and for every column."""
     sums = [np.zeros((1, 2)), *(np.zeros((len(each), 2)) for each in values.by_code)]
     rows = 0
     for codes, labels in reader.chunks(shard):
-        steps = (values.probability(codes) - labels) * _RESIDUAL_STEPS
+        steps = (values.probability(codes) - labels) * RESIDUAL_STEPS
         coarse = np.rint(steps)
-        for part, residual in enumerate((coarse, np.rint((steps - coarse) * _RESIDUAL_STEPS))):
+        for part, residual in enumerate((coarse, np.rint((steps - coarse) * RESIDUAL_STEPS))):
             sums[0][0, part] += residual.sum()
             for j, total in enumerate(sums[1:]):
                 total[:, part] += np.bincount(codes[:, j], residual, len(total))
@@ -280,7 +295,7 @@ def _gradient(shard: Shard, reader: _Reader, values: _Values) -> _Sums:
 
 
 def _curvature(
-    shard: Shard, reader: _Reader, tables: tuple[ColumnWeights, ...], values: _Values
+    shard: Shard, reader: Reader, tables: tuple[ColumnWeights, ...], values: CodeValues
 ) -> FloatArray:
     width = reader.blocks.width
     matrix = np.zeros((width, width), order="F")
@@ -292,9 +307,9 @@ def _curvature(
 
 def _products(
     shard: Shard,
-    reader: _Reader,
+    reader: Reader,
     tables: tuple[ColumnWeights, ...],
-    values: _Values,
+    values: CodeValues,
     basis: FloatArray,
     weights: FloatArray,
     limit: float,
@@ -324,10 +339,10 @@ def _contrasts(
 
 
 def _scaled(
-    shard: Shard, reader: _Reader, tables: tuple[ColumnWeights, ...], values: _Values
+    shard: Shard, reader: Reader, tables: tuple[ColumnWeights, ...], values: CodeValues
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield weights and probabilities, a few thousand records at a time."""
     for codes, _ in reader.chunks(shard):
-        for first in range(0, len(codes), _ROWS_AT_A_TIME):
-            some = codes[first : first + _ROWS_AT_A_TIME]
+        for first in range(0, len(codes), ROWS_AT_A_TIME):
+            some = codes[first : first + ROWS_AT_A_TIME]
             yield reader.blocks.weights(some, tables), values.probability(some)

@@ -57,13 +57,13 @@ from dpbayes_sklearn.logistic.record_sums import (
     LabelledRecords,
     on_lattice,
 )
+from dpbayes_sklearn.logistic.softmax import SoftmaxLoss, exact_classes, plan_classes
 from dpbayes_sklearn.mechanisms import Mechanism, Sampler
 from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
 from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Step, StepPlan, composed
 
-FEW_RECORDS = 100
-"""Records times epsilon per parameter below which naive Bayes is usually more accurate."""
+_FEW_RECORDS, _FEW_WITH_CLASSES = 100, 40
 _LOOK_SHARE = Fraction(1, 10)  # Histograms of the numbers get this part of epsilon.
 # The curvature gets the first part of epsilon, or the second if records are very many.
 _CURVATURE_SHARE, _LESS_CURVATURE_SHARE = Fraction(3, 10), Fraction(3, 20)
@@ -76,6 +76,11 @@ _COUNT_DOUBT = 0.5  # This many standard deviations are taken off a released cou
 _WINDOW_TAIL = 0.005  # At most this share of the values lies beyond each end of a window.
 _SURE_TAIL = 1.5  # A tail within a window exceeds this many standard deviations of noise.
 _PREDICTION_SCALE = 2.0  # Predictions multiply the mode by 1 + this / sqrt(n epsilon / p).
+
+
+def few_records(n_classes: int) -> int:
+    """Return the records times epsilon per parameter below which naive Bayes is usually better."""
+    return _FEW_RECORDS if n_classes == 2 else _FEW_WITH_CLASSES
 
 
 class Look(NamedTuple):
@@ -172,6 +177,7 @@ class LogisticPrior:
     blocks: Blocks
     precision: float | None = None  # Prior precision of the contrasts; None for the public rule.
     intervals: bool | None = None  # Whether the curvature is released; None for the public rule.
+    n_classes: int = 2
 
 
 _REFUSED = {
@@ -209,7 +215,12 @@ class ExactPlan(Plan[LabelledRecords, LogisticPosterior]):
         counts = np.split(records.histograms(columns), ends) if columns else []
         look = seen(blocks, columns, counts, max(n, 1), [0.0] * len(columns))
         mapped, precision = records.mapped(look.nodes), self.prior.precision
-        ridge = np.full(blocks.parameters, 1.0 if precision is None else precision)
+        least = 1.0 if precision is None else precision
+        if self.prior.n_classes > 2:
+            mode = exact_classes(mapped, blocks, self.prior.n_classes, least)
+            each, nothing = np.full(mode.shape, least), np.zeros(mode.shape)
+            return LogisticPosterior(mode, look.nodes, each, nothing, 1.0, *Curvature.none())
+        ridge = np.full(blocks.parameters, least)
         mode = exact_mode(mapped, blocks, ridge)
         matrix = basis.T @ mapped.curvature(on_lattice(basis @ mode)) @ basis
         matrix = (matrix + matrix.T) / 2  # but for rounding it is symmetric
@@ -304,7 +315,10 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
     def ask_mode(self, records: CodedRecords, found: Found) -> PerturbedLoss:
         """Return the loss of all records."""
         mapped = records.mapped(found.look.nodes)
-        return PerturbedLoss(LogisticLoss(mapped, self.prior.blocks), self.mode)
+        blocks, n_classes = self.prior.blocks, self.prior.n_classes
+        if n_classes > 2:
+            return PerturbedLoss(SoftmaxLoss(mapped, blocks, n_classes), self.mode)
+        return PerturbedLoss(LogisticLoss(mapped, blocks), self.mode)
 
     def read_mode(self, found: Found, mode: FloatArray) -> Found:
         """Return the mode, and where the curvature is asked for."""
@@ -382,9 +396,11 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
             return LogisticPosterior(
                 mean, nodes, ridge, error, 1.0, *found.curvature, draws=found.draws
             )
-        scale = 1 + _PREDICTION_SCALE / math.sqrt(self.rho)
-        ridge, error = self.mode.ridge, self.mode.body.variance
-        return LogisticPosterior(found.mode, nodes, ridge, error, scale, *found.curvature)
+        scale, n_classes = 1 + _PREDICTION_SCALE / math.sqrt(self.rho), self.prior.n_classes
+        shape = (n_classes - 1, -1) if n_classes > 2 else (-1,)
+        released = found.mode, self.mode.ridge, self.mode.body.variance
+        parameters, precision, noise = (np.reshape(each, shape) for each in released)
+        return LogisticPosterior(parameters, nodes, precision, noise, scale, *found.curvature)
 
 
 def plan(
@@ -397,19 +413,26 @@ def plan(
         raise ValueError(f"More than {MOST_RECORDS} records are not supported.")
     if not blocks.parameters:
         raise ValueError("Without an intercept, some column needs two values or more.")
-    if blocks.parameters > _MOST_PARAMETERS:
+    several, free = prior.n_classes > 2, (prior.n_classes - 1) * blocks.parameters
+    if free > _MOST_PARAMETERS:
         raise ValueError(
-            f"The model has {blocks.parameters} parameters, more than {_MOST_PARAMETERS}: merge "
+            f"The model has {free} parameters, more than {_MOST_PARAMETERS}: merge "
             "categories, or use BayesianNaiveBayes."
         )
     n_draws = mechanism.n_samples if isinstance(mechanism, Sampler) else 0
+    if several and (n_draws or prior.intervals):
+        option = "mechanism='sampler'" if n_draws else "intervals=True"
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass. "
+            f"{option} needs two classes. Got {prior.n_classes} instead."
+        )
     if n_draws and prior.intervals:
         raise ValueError("intervals=True needs mechanism='map': draws tell no curvature.")
     name = "sampler" if n_draws else "map"
     if budget.infinite:
         return ExactPlan(cost=budget.without_delta, mechanism=name, prior=prior)
     epsilon = Fraction(budget.epsilon)
-    rho = records_per_parameter(blocks, facts.n, float(epsilon), unit)
+    rho = records_per_parameter(blocks, facts.n, float(epsilon), unit, prior.n_classes)
     curvature = Fraction(0) if n_draws else _curvature_share(prior, rho) * epsilon
     look = epsilon * _LOOK_SHARE if curvature or blocks.numbers else Fraction(0)
     if curvature:
@@ -418,7 +441,12 @@ def plan(
     delta = Fraction(0) if n_draws else budget.delta
     ratio = rho * float(own / epsilon) if n_draws else rho
     # of a secret number of records: sums and searches must end for all
-    mode = plan_mode(blocks, facts.n_bound, own, unit, ratio, prior.precision, delta)
+    given = own, unit, ratio, prior.precision
+    mode = (
+        plan_classes(blocks, prior.n_classes, facts.n_bound, *given)
+        if several
+        else plan_mode(blocks, facts.n_bound, *given, delta)
+    )
     spent = Budget(own, delta if mode.gradient_noise.independent else Fraction(0), unit)
     whole = LogisticPlan(
         cost=budget._replace(delta=spent.delta, rho=None), mechanism=name, prior=prior,
@@ -430,7 +458,7 @@ def plan(
 
 def _curvature_share(prior: LogisticPrior, rho: float) -> Fraction:
     """Return the share of epsilon for intervals: none if not asked for, unless it costs little."""
-    few = prior.blocks.parameters <= _MOST_WITH_INTERVALS
+    few = prior.blocks.parameters <= _MOST_WITH_INTERVALS and prior.n_classes == 2
     if prior.intervals and not few:
         raise ValueError(
             f"intervals=True is available for at most {_MOST_WITH_INTERVALS} parameters; the model "

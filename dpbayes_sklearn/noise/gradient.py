@@ -160,8 +160,12 @@ def least_gradient_noise(
     return pure
 
 
-def hull_noise(shape: BlockShape, epsilon: Fraction, unit: PrivacyUnit) -> GradientNoise:
+def hull_noise(
+    shape: BlockShape, epsilon: Fraction, unit: PrivacyUnit, copies: int = 1
+) -> GradientNoise:
     r"""Return pure noise on the finest lattice that fits 64 bits.
+
+    Several copies, which are independent, hide a record that moves all of them by h in all.
 
     In units of its scale the norm is Gamma(k) with k - 1 dimensions, and exceeds 2k + 256 with a
     probability below :math:`e^{-200}`: by Chernoff, :math:`e^{-(k + 256) + k\ln(2 + 256/k)}`.
@@ -169,10 +173,9 @@ def hull_noise(shape: BlockShape, epsilon: Fraction, unit: PrivacyUnit) -> Gradi
     dimension = 1 + sum(size - 1 for size in shape.sizes)
     room = 2.0**50 * float(epsilon) / (unit.n_changed * (dimension + 1))
     lattice = 2 ** min(_FINEST, max(0, math.floor(math.log2(room))))
-    sensitivity = math.ceil(unit.n_changed * shape.largest_slope * lattice) + 2 * max(
-        shape.sizes, default=1
-    )
-    law = ClassRows.of(shape.sizes, 1, sensitivity, epsilon)
+    cells = 2 * copies * max(shape.sizes, default=1)
+    sensitivity = math.ceil(unit.n_changed * shape.largest_slope * lattice) + cells
+    law = ClassRows.of(shape.sizes, copies, sensitivity, epsilon)
     farthest = (2 * (dimension + 1) + _HULL_REACH) * float(law.scale) / lattice
     return GradientNoise(law, lattice, _total(shape, law, lattice), farthest)
 

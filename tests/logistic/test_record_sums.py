@@ -12,7 +12,7 @@ from dpbayes_sklearn.logistic import record_sums as module
 from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS, Blocks, even_nodes
 from dpbayes_sklearn.logistic.record_sums import (
     LabelledRecords,
-    check_two_classes,
+    check_classes,
     on_lattice,
     residual_error,
 )
@@ -126,8 +126,9 @@ def test_a_record_moves_products_by_no_more_than_the_limit(limit):
     assert worst > (0.9 if limit < 1 else 0.2)
 
 
-def test_other_than_two_classes_are_refused():
-    with pytest.raises(ValueError, match="Only binary classification is supported"):
-        check_two_classes(Categories([*"abc"]))
+def test_one_class_and_very_many_are_refused():
+    check_classes(Categories([*"abc"]), 3)
+    with pytest.raises(ValueError, match="At most 2 classes are supported"):
+        check_classes(Categories([*"abc"]), 2)
     with pytest.raises(ValueError, match="needs two classes"):
-        check_two_classes(Categories([*"a"]))
+        check_classes(Categories([*"a"]), 2)

@@ -11,6 +11,7 @@ from benchmarks.audit._planted._fault import Faults, at, changed, returns, times
 
 FAULTS = Faults("logistic")
 MANY = "logistic, many columns, record"
+THREE, FIVE = "logistic, 3 classes, record", "logistic, 5 classes, record"
 RECORD, PERSON = "logistic, linear, record", "logistic, linear, person (2 records)"
 
 
@@ -44,12 +45,21 @@ FAULTS.rows("parts", {
            RECORD),
     "What is released of a logistic mode has hardly any jitter":
         at("logistic.release.plan_mode", changed(jitter=_scaled(64)), RECORD),
+    "The noise of three classes hides a record that goes, not the one that comes":
+        at("logistic.release.plan_classes",
+           changed(body=lambda body: body._replace(law=_scaled(2)(body.law))), THREE),
+    "The noises of five classes hide the residual of one class of a record":
+        at("logistic.softmax.Lift.of", changed(reach=1), FIVE),
+    "The determinant of several classes is not paid for, with a quarter of the ridge":
+        _unpaid(THREE),
+    "The determinant of several classes is paid for as with eight times the ridge":
+        at("convex.perturbed.raised", times(1 / 8), FIVE),
     "The histograms of a logistic regression have twice their share":
         at("logistic.release.LookPlan.of",
            lambda real, *args: real(*args[:-2], 2 * args[-2], args[-1]), RECORD),
-    "Records are not scaled to the limit of the curvature's noise":
+    "Records are scaled to 16 times the limit of the noise of the curvature":
         at("logistic.release.CurvaturePlan.of", lambda real, cls, *given: real(
-               cls, *given[:-1], given[-1] / 8
+               cls, *given[:-1], given[-1] / 16
            )._replace(limit=given[-1]), "logistic, smooth, record"),
     "The score of a logistic draw is said to have a quarter of its range":
         at("logistic.draws.score_of_records", times(0.25), "logistic, sampler, linear, record"),

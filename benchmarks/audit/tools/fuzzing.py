@@ -107,6 +107,8 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Exa
             epsilon, bounds=(-1, 3), classes=[0, 1], effects=effects, intervals=effects == "linear"
         )
         yield Example(f"BayesianLogisticRegression, map, {effects}", logistic, numbers[0], y)
+    several = clone(logistic).set_params(classes=[0, 1, 2], intervals="auto")
+    yield Example("BayesianLogisticRegression, three classes", several, numbers[0], y)
     draws = clone(logistic).set_params(mechanism="sampler", intervals=False)
     yield Example("BayesianLogisticRegression, sampler", draws, numbers[0], y)
 

@@ -32,6 +32,7 @@ from benchmarks.audit.tools.steps import (
     Fixed,
     LogisticMode,
     Placed,
+    SoftmaxMode,
     StepLaw,
     gaussian_delta,
     quadratic_range,
@@ -42,6 +43,7 @@ from benchmarks.audit.tools.universes import released
 from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.convex.losses import HuberLoss, InWindows
 from dpbayes_sklearn.logistic.mode import LogisticLoss
+from dpbayes_sklearn.logistic.softmax import SoftmaxLoss
 from dpbayes_sklearn.noise import DiscreteGaussian, Noise, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
 from dpbayes_sklearn.noise.integers import RandomSource, random_source
@@ -432,6 +434,8 @@ def mode_of(
     body = objective.plan.body._replace(law=gradient_noise)
     plan = replace(objective.plan, body=body, jitter=cast(SupNorm, jitter))
     loss = objective.loss
+    if isinstance(loss, SoftmaxLoss):
+        return SoftmaxMode(weighed_records(loss.records), plan, objective, loss.blocks)
     if isinstance(loss, LogisticLoss):
         return LogisticMode(weighed_records(loss.records), plan, objective, loss.blocks)
     if not isinstance(loss, HuberLoss):

@@ -40,10 +40,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
-from scipy.special import expit, log_ndtr, ndtr
+from scipy.special import expit, log_ndtr, ndtr, softmax
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS
+from dpbayes_sklearn.logistic.posterior import class_contrasts
+from dpbayes_sklearn.logistic.softmax import Lift
 from dpbayes_sklearn.noise import ClassRows, DiscreteGaussian, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.ball import BallNoise
 
@@ -560,3 +562,105 @@ class LogisticMode(PerturbedMinimum):
         by_block = np.split(noise, np.cumsum(blocks.sizes))
         gradient = plan.ridge * found + (expit(x @ found) - y) @ x - plan.body.gradient(*by_block)
         return float(np.linalg.norm(gradient) + plan.body.inexact)
+
+
+@dataclass(frozen=True)
+class SoftmaxMode(LogisticMode):
+    """That of several classes; ``records`` are (weights, label)."""
+
+    @property
+    def _lift(self) -> Lift:
+        return Lift.of(self.objective.loss.n_classes)
+
+    @property
+    def _lattice(self) -> float:
+        """Steps of the noise in a unit of the gradient, by a step of one weight in one noise."""
+        sizes, noises = self.blocks.sizes, self._lift.groups.shape[1]
+        widest = int(np.argmax(sizes))
+        unit = [np.eye(1, noises * k)[0] * (j == widest) for j, k in enumerate((*sizes, 1))]
+        moved = float(np.linalg.norm(self.plan.body.gradient(*unit)))
+        one = float(np.linalg.norm(self._lift.contrasts[:, 0]))
+        return one * math.sqrt(1 - 1 / sizes[widest]) / moved
+
+    def _shifts(self, row: Row) -> list[FloatArray]:
+        """Return by how much a record may move the noises: its corners, and nothing."""
+        x, y = np.array(row[:-1]), int(row[-1])
+        classes, noises = self._lift.groups.shape
+        found = [np.zeros((noises, len(x)))]
+        for c in set(range(classes)) - {y}:
+            towards = np.eye(classes)[c] - np.eye(classes)[y]
+            same = np.abs(self._lift.groups.T @ towards) == 2  # the pair itself
+            own = np.where(same, self._lift.groups.T @ towards / 2, 0.0)
+            pairs = bool((self._lift.groups < 0).any())
+            found.append(np.outer(own if pairs else towards, x))
+        return found
+
+    def _corners(self, gone: list[Row], come: list[Row]) -> FloatArray:
+        signed = [(1, row) for row in gone] + [(-1, row) for row in come]
+        ends = [[sign * own for own in self._shifts(row)] for sign, row in signed]
+        return np.array([np.ravel(sum(own)) for own in product(*ends)])
+
+    def _exponents(self, gradients: FloatArray) -> FloatArray:
+        noises = self._lift.groups.shape[1]
+        each = gradients.reshape(len(gradients), noises, -1)
+        own = [super(SoftmaxMode, self)._exponents(each[:, g]) for g in range(noises)]
+        return np.asarray(np.sum(own, axis=0))
+
+    def _gradient_loss(self, corners: FloatArray) -> float:
+        cells = 2 * max(self.blocks.sizes) * self._lift.groups.shape[1]
+        scale = float(self.plan.gradient_noise.scale)
+        return float(cells / scale - self._exponents(corners).min())
+
+    def _volume(self, rows: list[Row]) -> float:
+        classes = len(self._lift.groups)
+        x = np.array(rows).reshape(len(rows), self.records.shape[1])[:, :-1] @ self.blocks.basis
+        lengths = (np.square(x) / self.plan.ridge[: x.shape[1]]).sum(axis=1)
+        return float((classes - 1) * np.log1p(lengths / classes).sum())
+
+    def _seen(self, w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return contrasts of classes, contrasts of records, probabilities, and these less 1."""
+        contrasts = class_contrasts(len(self._lift.groups))
+        x, y = self.records[:, :-1] @ self.blocks.basis, self.records[:, -1].astype(int)
+        shares = softmax(x @ (contrasts @ w.reshape(len(contrasts.T), -1)).T, axis=1)
+        return contrasts, x, shares, shares - np.eye(len(contrasts))[y]
+
+    def log_density(self, w: FloatArray) -> FloatArray:
+        """Return the log of the density of the exact mode at rows of parameters.
+
+        With a constant and one column of two levels: then the noise of every level is an integral
+        over one number, by how much all noises may differ with one sum.
+        """
+        return np.array([self._log_density(own) for own in w])
+
+    def _log_density(self, w: FloatArray) -> float:
+        contrasts, x, shares, residuals = self._seen(w)
+        gradient = contrasts.T @ residuals.T @ x + (self.plan.ridge * w).reshape(-1, 2)
+        middle, apart = gradient[:, 0] / 2, gradient[:, 1] / math.sqrt(2)
+        spread = np.einsum("ra,ab->rab", shares, np.eye(len(contrasts)))
+        spread -= np.einsum("ra,rb->rab", shares, shares)
+        turned = np.einsum("ak,rab,bl->rkl", contrasts, spread, contrasts)
+        curvature = np.einsum("rkl,ri,rj->kilj", turned, x, x).reshape(len(w), -1)
+        volume = np.linalg.slogdet(curvature + np.diag(self.plan.ridge))[1]
+        return float(volume) + sum(map(self._log_integral, (middle + apart, middle - apart)))
+
+    def _log_integral(self, level: FloatArray) -> float:
+        """Return the log of the integral over all noises that make those of a level."""
+        lift, scale = self._lift.contrasts, float(self.plan.gradient_noise.scale) / self._lattice
+        free = np.linalg.svd(lift)[2][-1]
+        ends = np.sort(-(np.linalg.pinv(lift) @ level) / free)
+        lengths = np.abs(ends[:, None] - ends).sum(axis=1) * abs(float(free[0])) / scale
+        least, rate = lengths.min(), abs(float(free[0])) / scale
+        heights, total = np.exp(least - lengths), 0.0
+        for i, (a, b) in enumerate(pairwise(ends), start=1):
+            slope = (2 * i - len(ends)) * rate
+            flat = heights[i] * (b - a)
+            total += flat if slope == 0 else (heights[i - 1] - heights[i]) / slope
+        return math.log(total + (heights[0] + heights[-1]) / (len(ends) * rate)) - float(least)
+
+    def left(self, found: FloatArray, noise: IntArray) -> float:
+        noises, sizes = self._lift.groups.shape[1], (*self.blocks.sizes, 1)
+        drawn = np.split(noise, noises * np.cumsum(sizes)[:-1])
+        contrasts, x, _, residuals = self._seen(found)
+        gradient = (contrasts.T @ residuals.T @ x).ravel() + self.plan.ridge * found
+        left = np.linalg.norm(gradient - self.plan.body.gradient(*drawn))
+        return float(left) + float(self.plan.body.inexact)
