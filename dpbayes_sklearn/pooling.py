@@ -205,7 +205,9 @@ def _of_coefficients(own: Sequence[Any], site: BayesianLinearRegression) -> Gaus
     sizes /= sizes.sum()
     residual = float(sizes @ [one.noise_variance for one in own])
     explained = float(sizes @ [each.explained or 0.0 for each in slopes])
-    together = Slopes(np.asarray(mean), np.asarray(sampling), np.asarray(privacy), growth, explained)
+    together = Slopes(
+        np.asarray(mean), np.asarray(sampling), np.asarray(privacy), growth, explained
+    )
     return replace(
         own[0], coefficients=together.mean, covariance=covariance, noise_variance=residual,
         slopes=together, n=sum(one.n or 0 for one in own),

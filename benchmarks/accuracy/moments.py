@@ -125,7 +125,9 @@ class Seen(NamedTuple):
 
 def seen(found: Any, data: Data, question: Question) -> Seen:
     """Return what a summary states."""
-    low, high = (np.array([getattr(row, end) for row in found.table.rows]) for end in ("low", "high"))
+    low, high = (
+        np.array([getattr(row, end) for row in found.table.rows]) for end in ("low", "high")
+    )
     x, y = rows(data, question)
     inverse, unknown = inverted(x.T @ x)
     residuals = y - x @ inverse @ (x.T @ y)

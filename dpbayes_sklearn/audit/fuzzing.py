@@ -31,6 +31,7 @@ from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.means import GammaExponential, NormalMean
 from dpbayes_sklearn.mechanisms import Fourier, Laplace, Mechanism, resolve_mechanism
+from dpbayes_sklearn.moments import PrivateMoments
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Categories
@@ -97,6 +98,8 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Exa
         for mechanism in ("laplace", "sampler"):
             model = means(epsilon=epsilon, mechanism=mechanism, **options)
             yield Example(f"{means.__name__}, {mechanism}", model, numbers[0], None)
+    moments = PrivateMoments(epsilon, bounds=(-1, 3))
+    yield Example("PrivateMoments, laplace", moments, numbers[0], None)
     for effects in ("smooth", "linear"):
         logistic = BayesianLogisticRegression(
             epsilon, bounds=(-1, 3), classes=[0, 1], effects=effects, intervals=effects == "linear"

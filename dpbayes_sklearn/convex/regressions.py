@@ -90,7 +90,8 @@ class Moments:
         rows, columns = np.triu_indices(len(moved))
         root = np.where(rows < columns, math.sqrt(2), 1.0)
         turned = [
-            each * _paired(moved[i], moved[j]) for i, j, each in zip(rows, columns, root, strict=True)
+            each * _paired(moved[i], moved[j])
+            for i, j, each in zip(rows, columns, root, strict=True)
         ]
         own, stretch = np.array(turned), float(np.linalg.norm(moved, 2))
         return Moments(
