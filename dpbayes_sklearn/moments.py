@@ -34,7 +34,7 @@ from dpbayes_sklearn.data.records import LocalRecords, Records, quiet_numpy
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Release
-from dpbayes_sklearn.schema import Interval, Schema
+from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.serialization.models import MOMENTS_MODEL
 
 __all__ = ["Correlations", "PrivateMoments"]
@@ -255,9 +255,8 @@ class PrivateMoments(SupervisedEstimator[Schema, Design, LinearRecords, Moments]
                 found.slopes.mean, spread, found.residual, found.slopes, windows, n
             )
             # the second of two values is 1, the first 0
-            half, centre = (
-                Scale.of(domain, True)[::-1] if isinstance(domain, Interval) else (0.5, 0.5)
-            )
+            centres, halves = Design((domain,)).scales
+            centre, half = (centres[0], halves[0]) if domain.is_numeric else (0.5, 0.5)
             table = coefficient_table(Schema(kept), sub, posterior, half, centre, level)
             return RegressionSummary(
                 table,

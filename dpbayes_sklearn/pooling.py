@@ -66,7 +66,7 @@ def pool(models: Sequence[Any]) -> Any:
     >>> from dpbayes_sklearn import BetaBinomial, pool
     >>> sites = [BetaBinomial(0.5, random_state=i).fit([1] * 300 + [0] * 700) for i in range(3)]
     >>> together = pool([site.to_json() for site in sites])
-    >>> 2900 < together.posterior_.alpha + together.posterior_.beta < 3002
+    >>> 2700 < together.posterior_.alpha + together.posterior_.beta < 3002
     True
     >>> together.guarantee_.epsilon
     0.5
@@ -105,8 +105,8 @@ def _check(sites: Sequence[Any]) -> None:
         check_is_fitted(site)
         if type(site) is not type(sites[0]) or _public(site) != _public(sites[0]):
             raise ValueError(
-                "Models can be pooled if they are of one type, with the same parameters but epsilon "
-                "and delta, the same declared domains and the same privacy unit."
+                "Models can be pooled if they are of one type, with the same parameters but "
+                "epsilon and delta, the same declared domains and the same privacy unit."
             )
         unknown = site.inference != "noise_aware" or (
             getattr(site.posterior_, "draws", None) is not None
@@ -143,7 +143,7 @@ def _posterior(sites: Sequence[Any]) -> Any:
 
 def _together(parts: Sequence[FloatArray], prior: FloatArray) -> FloatArray:
     """Return the sum of parameters, with those of the prior once."""
-    return np.maximum(np.sum(parts, axis=0) - (len(parts) - 1) * prior, _LEAST * prior)
+    return np.asarray(np.maximum(np.sum(parts, axis=0) - (len(parts) - 1) * prior, _LEAST * prior))
 
 
 def _of_shares(own: Sequence[Dirichlet], prior: Dirichlet) -> Dirichlet:
@@ -161,7 +161,8 @@ def _of_sums(own: Sequence[SumsPosterior], site: Any) -> SumsPosterior:
     families = [site._column(interval)[1] for interval in site.schema_.columns.values()]
     before = [family.moments(0, np.array(0.0)) for family in families]
     laws = [(one.means, one.variances) for one in own]
-    laws.append(tuple(np.array([float(pair[i]) for pair in before]) for i in (0, 1)))
+    centres, spreads = (np.array([float(pair[i]) for pair in before]) for i in (0, 1))
+    laws.append((centres, spreads))
     if own[0].positive:  # shape and rate
         *parts, prior = (np.stack([m * m / v, m / v]) for m, v in laws)
         shape, rate = _together(parts, prior)
@@ -179,9 +180,11 @@ def _of_sums(own: Sequence[SumsPosterior], site: Any) -> SumsPosterior:
     return SumsPosterior(means, variances, slopes, roundings, own[0].positive, joint)
 
 
-def _of_coefficients(own: Sequence[Any], site: BayesianLinearRegression) -> GaussianPosterior:
+def _of_coefficients(
+    own: Sequence[GaussianPosterior], site: BayesianLinearRegression
+) -> GaussianPosterior:
     """Weight the coefficients of every site by their precisions."""
-    slopes = [one.slopes for one in own]
+    slopes = [one.slopes for one in own if one.slopes is not None]
     precisions = [np.linalg.inv(each.sampling + each.privacy) for each in slopes]
     covariance = np.linalg.inv(sum(precisions))
     weights = [covariance @ precision for precision in precisions]

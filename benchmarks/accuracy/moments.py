@@ -58,7 +58,6 @@ class Question(NamedTuple):
     on: tuple[str, ...]
 
 
-@cache
 def some(name: str, n: int, seed: int) -> Data:
     """Return n records of a family, or of a table, with the target as the last column."""
     rng = np.random.default_rng([seed, n])
@@ -94,12 +93,13 @@ def rows(data: Data, question: Question) -> tuple[FloatArray, FloatArray]:
     return Data(data.X[[*question.on]], data.y, Schema(domains)).rows(), missing
 
 
+@cache
 def truth(name: str, n: int) -> list[FloatArray]:
     """Return the coefficients of all regressions."""
     grams: list[Any] = []
     parts = 1 if name in TABLES else math.ceil(POPULATION * n / CHUNK)
     for k in range(parts):
-        data = some.__wrapped__(name, n if name in TABLES else CHUNK, -k if name in TABLES else k)
+        data = some(name, n if name in TABLES else CHUNK, k)
         asked = questions(data)
         grams = grams or [0.0] * len(asked)
         for i, question in enumerate(asked):
@@ -125,9 +125,7 @@ class Seen(NamedTuple):
 
 def seen(found: Any, data: Data, question: Question) -> Seen:
     """Return what a summary states."""
-    low, high = (
-        np.array([getattr(row, end) for row in found.table.rows]) for end in ("low", "high")
-    )
+    low, high = np.array([(row.low, row.high) for row in found.table.rows]).T
     x, y = rows(data, question)
     inverse, unknown = inverted(x.T @ x)
     residuals = y - x @ inverse @ (x.T @ y)
@@ -150,7 +148,7 @@ def cell(name: str, n: int, epsilon: float, releases: int) -> str:
     every: list[list[Seen]] = [[] for _ in true]
     own: dict[float, list[Seen]] = {1.0: [], 0.1: []}
     for seed in range(1, releases + 1):
-        data = some.__wrapped__(name, n, 10_000 + seed)
+        data = some(name, n, 10_000 + seed)
         options: dict[str, Any] = {"schema": data.schema, "random_state": seed}
         model = PrivateMoments(epsilon, **options).fit(data.X)
         asked = questions(data)
@@ -193,7 +191,7 @@ def main() -> None:
     parser.add_argument("--names", nargs="+", default=[*NAMES])
     parser.add_argument("--n", type=int, nargs="+", default=[3000, 20_000])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 4.0])
-    parser.add_argument("--releases", type=int, default=30)
+    parser.add_argument("--releases", type=int, default=20)
     parser.add_argument("--page")
     options = parser.parse_args()
     print(HEAD)

@@ -88,12 +88,9 @@ class Moments:
         """
         moved = other.turn @ other.first @ np.linalg.pinv(self.first) @ np.linalg.inv(self.turn)
         rows, columns = np.triu_indices(len(moved))
-        root = np.where(rows < columns, math.sqrt(2), 1.0)
-        turned = [
-            each * _paired(moved[i], moved[j])
-            for i, j, each in zip(rows, columns, root, strict=True)
-        ]
-        own, stretch = np.array(turned), float(np.linalg.norm(moved, 2))
+        every = [_paired(moved[i], moved[j]) for i, j in zip(rows, columns, strict=True)]
+        own = np.where(rows < columns, math.sqrt(2), 1.0)[:, None] * np.array(every)
+        stretch = float(np.linalg.norm(moved, 2))
         return Moments(
             other.first, other.turn, moved @ self.products @ moved.T, self.variance * stretch**4,
             own @ self.pairs @ own.T, self.pair_variance * stretch**8,

@@ -80,7 +80,6 @@ def test_without_noise_moments_are_exact(kinds):
     n = 2000
     plan, own = planned(kinds, n, float("inf")), records(kinds, n)
     found = plan.release(own, Noise.of(0))
-    (_, x), *_ = Design(KINDS[kinds]).chunks(own.records.table)
     rows = [x.copy() for _, x in Design(KINDS[kinds]).chunks(own.records.table)]
     z = np.column_stack([np.ones(n), np.concatenate(rows)]) @ (found.turn @ found.first).T
     np.testing.assert_allclose(found.products, z.T @ z, atol=2e-3 * n)
