@@ -470,7 +470,9 @@ class ForestDisplay(Drawn):
             ax.hlines(y[known], *of(inner), color=color, lw=2.4, label="without the privacy noise")
         ax.plot(of(estimates), y, "o", color=color, ms=5.5)
         if odds:
-            ax.set_xscale("log")
+            ax.set_xscale("log", subs=[])
+            ax.xaxis.get_major_locator().set_params(subs=(1, 1.5, 2, 3, 5, 7))
+            ax.xaxis.set_major_formatter("{x:g}")
         ax.set_yticks(y, [row.name for row in rows])
         ax.set_ylim(len(rows) - 0.4, -0.6)
         ax.set_xlabel("odds ratio" if odds else "coefficient")

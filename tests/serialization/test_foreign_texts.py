@@ -348,5 +348,8 @@ def test_cut_and_spoiled_texts_are_refused_or_are_models(data):
 def test_nothing_is_imported_by_name():
     """A text can name nothing but the estimators of this library."""
     names = {*published_models()}
-    transformers = {*preprocessing.__all__, *feature_selection.__all__} - {"learn_schema", "schema_template"}
+    transformers = {*preprocessing.__all__, *feature_selection.__all__} - {
+        "learn_schema",
+        "schema_template",
+    }
     assert names == {type(case.estimator).__name__ for case in CASES.values()} | transformers
