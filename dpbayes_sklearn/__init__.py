@@ -25,10 +25,13 @@ from dpbayes_sklearn.exceptions import BudgetError, LedgerError, PrivacyLeakWarn
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.means import GammaExponential, NormalMean
 from dpbayes_sklearn.model_selection import PrivateSearchCV
+from dpbayes_sklearn.moments import PrivateMoments
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
+from dpbayes_sklearn.pooling import pool
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee, PrivacyUnit
 from dpbayes_sklearn.query import PosteriorQuerySession
 from dpbayes_sklearn.schema import Categories, Interval, Schema
+from dpbayes_sklearn.survival import LifeTable
 
 __version__ = "0.2.0"
 
@@ -48,6 +51,7 @@ __all__ = [
     "GammaExponential",
     "Interval",
     "LedgerError",
+    "LifeTable",
     "NormalMean",
     "PosteriorDisplay",
     "PosteriorQuerySession",
@@ -55,6 +59,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "PrivacyUnit",
     "PrivacyUtilityDisplay",
+    "PrivateMoments",
     "PrivateSearchCV",
     "ReliabilityDisplay",
     "Schema",
@@ -63,6 +68,7 @@ __all__ = [
     "mechanisms",
     "metrics",
     "planning",
+    "pool",
     "preprocessing",
     "theory",
     "tree_augmented",

@@ -402,7 +402,7 @@ class Drawn:
         """Return the caller's axes, or those of a new figure, and remember them."""
         check_matplotlib(f"{type(self).__name__}.plot")
         if ax is None:
-            ax = _new_axes(size)
+            ax = new_axes(size)
         self.ax_, self.figure_ = ax, ax.figure
         return ax
 
@@ -418,7 +418,7 @@ class Drawn:
         return page.getvalue()
 
 
-def _new_axes(size: tuple[float, float]) -> Axes:
+def new_axes(size: tuple[float, float]) -> Axes:
     """Return axes of a figure of pyplot's if the caller uses it, so that ``plt.show()`` works."""
     pyplot: Any = sys.modules.get("matplotlib.pyplot")
     if pyplot is not None:

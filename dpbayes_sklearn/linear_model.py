@@ -361,7 +361,7 @@ class BayesianLinearRegression(
         check_is_fitted(self)
         rng, table = draws_generator(n_draws, random_state), self._rows_in_memory(X)
         posterior = self.posterior_
-        drawn = posterior.sample(rng, n_draws)
+        drawn = posterior.sample_predicting(rng, n_draws)
         targets = rng.normal(0, math.sqrt(posterior.noise_variance), (n_draws, table.n_rows))
         for rows, x in self._design.chunks(table):
             targets[:, rows] += drawn[:, 1:] @ posterior.windows.clip(x).T + drawn[:, :1]
@@ -414,7 +414,8 @@ class BayesianLinearRegression(
         feature : int or str
             Its number, or its name.
         level : float, default=0.95
-            Of the pointwise credible intervals, which include the privacy noise.
+            Of the pointwise intervals, which include the privacy noise. They are around the
+            estimates of :meth:`coefficients`, and NaN where one of them is not identified.
 
         Returns
         -------
@@ -436,14 +437,18 @@ class BayesianLinearRegression(
         x = self._own_windows(own).clip(x.copy()) - self._reference[own]
         _, slopes = self._in_units_of_target()
         value = x @ slopes[own]
-        covariance = self.posterior_.believed[1][1:, 1:][np.ix_(own, own)]
+        estimates, joint = self.posterior_.believed
+        covariance = joint[1:, 1:][np.ix_(own, own)]
         variance = np.maximum(np.einsum("ij,jk,ik->i", x, covariance, x), 0.0)
-        spread = np.sqrt(variance) * self._scale.half
-        reach = norm.ppf((1 + level) / 2) * (np.nan if self._why_no_intervals() else spread)
+        known = self.posterior_.slopes is not None and self.posterior_.slopes.identified(
+            self._design, j
+        )
+        reach = norm.ppf((1 + level) / 2) * np.sqrt(variance) * (1.0 if known else np.nan)
+        middle = x @ estimates[1:][own]
         labels = () if numeric else tuple(domain.names_of_codes())
-        at = places if numeric else np.arange(len(value))
-        ends = (value - reach, value + reach)
-        return Effect(names[j], np.asarray(at, np.float64), labels, value, *ends, False, "target")
+        at = np.asarray(places if numeric else np.arange(len(value)), np.float64)
+        low, high = (self._scale.half * end for end in (middle - reach, middle + reach))
+        return Effect(names[j], at, labels, value, low, high, False, "target")
 
     def _own_windows(self, own: npt.NDArray[np.bool_]) -> Windows:
         windows = self.posterior_.windows

@@ -79,7 +79,7 @@ def test_the_steps_of_a_plan_are_what_is_drawn(name: str, epsilon: float) -> Non
     with made_by(log.noise), watched(log) as found:
         model.fit(*data)
     assert [*unlisted(found, log)] == []
-    steps = [step for taken in found for step, _ in taken.steps]
+    steps = [step for taken in found for step, *_ in taken.steps]
     assert [type(taken.plan) for taken in found] == [type(plan) for plan in planned.parts]
     assert all(isinstance(taken.plan, StepPlan) for taken in found)
     assert [(s.what, s.cost) for s in steps] == [(s.what, s.cost) for s in planned.steps]

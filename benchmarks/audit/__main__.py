@@ -1,6 +1,6 @@
 """Run all layers of the audit, or those that are named, and print one table.
 
-``python -m benchmarks.audit [LAYER ...] [--scale 0.1] [--jobs 2] [--write FILE.md]``
+``python -m benchmarks.audit [LAYER ...] [--scale 0.1] [--jobs 2] [--write]``
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from benchmarks.audit._cases import HEADER, Row, line, markdown
+from benchmarks.audit._cases import HEADER, Row, line, write
+from benchmarks.report import commit
 from dpbayes_sklearn._presenting import progress
+
+PAGE, ROWS = Path("docs/security/audit.md"), Path("benchmarks/results/audit.csv")
 
 
 def layers() -> list[str]:
     """Return the names of all layers: modules of this folder that can be run."""
-    names = sorted(module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
-    return [name for name in names if not name.startswith("_")]
+    modules = pkgutil.iter_modules([str(Path(__file__).parent)])
+    return sorted(m.name for m in modules if not (m.ispkg or m.name.startswith("_")))
 
 
 def tried(name: str, scale: float) -> tuple[str, list[Row], float]:
@@ -37,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("layers", nargs="*", default=[], help="layers to run; all if left out")
     parser.add_argument("--scale", type=float, default=1.0, help="part of the cases to try")
     parser.add_argument("--jobs", type=int, default=1, help="layers to run at the same time")
-    parser.add_argument("--write", type=Path, help="also write the table to this Markdown file")
+    parser.add_argument("--write", action="store_true", help=f"also write {PAGE} and {ROWS}")
     options = parser.parse_args(arguments)
     names = options.layers or layers()
     # a process for each: layers replace parts of the library while they run
@@ -51,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(line(name, row) for row in rows), flush=True)
         print(f"  ({name}: {seconds:.0f} s)", file=sys.stderr, flush=True)
     if options.write:
-        options.write.write_text(markdown(table))
+        write(table, PAGE, ROWS, commit())
     failed = sum(not row.passed for rows in table.values() for row in rows)
     print(f"{sum(map(len, table.values()))} rows, {failed} failed")
     return min(failed, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -155,30 +156,36 @@ def silent(what: str, findings: Iterable[str]) -> Row:
     return Row(what, (first or "nothing found")[:60], "nothing", first is None)
 
 
-_PAGE = """---
-orphan: true
----
+PAGE = """# What the audit found
 
-# What the audit found
+`make audit` runs every layer ({{doc}}`layers`) and fails if a row does. This is one run, at commit
+{commit}; `python -m benchmarks.audit --write` wrote this page, and all rows to `{rows}`.
 
-This page is written by `python -m benchmarks.audit --write FILE`, which runs every layer; `make
-audit` prints the same table and fails if a row does. {doc}`faults` lists the planted faults; here
-is only how many were seen.
+{table}
 
+{versions}
 """
 
 
-def markdown(table: Mapping[str, list[Row]]) -> str:
-    """Return the rows of all layers as a page of the documentation."""
-    head = ["| layer | what | figure | must be | |", "|---|---|---|---|---|"]
-    body = [
-        f"| {' | '.join(cell.replace('|', '&#124;') for cell in (layer, *row[:3]))} | "
-        f"{'ok' if row.passed else '**failed**'} |"
-        for layer, rows in table.items()
-        for row in rows
-        if layer != "faults" or row is rows[-1] or not row.passed
-    ]
-    return _PAGE + "\n".join([*head, *body, "", versions(), ""])
+def summary(table: Mapping[str, list[Row]]) -> str:
+    """Return how many rows every layer has and how many failed, in Markdown."""
+    lines = ["| layer | rows | failed |", "|---|---|---|"]
+    counts = {
+        name: (len(rows), sum(not row.passed for row in rows)) for name, rows in table.items()
+    }
+    lines += [f"| {name} | {rows:,} | {failed} |" for name, (rows, failed) in counts.items()]
+    rows, failed = map(sum, zip(*counts.values(), strict=True))
+    return "\n".join([*lines, f"| **all** | **{rows:,}** | **{failed}** |"])
+
+
+def write(table: Mapping[str, list[Row]], page: Path, rows: Path, commit: str) -> None:
+    """Write the page of the documentation, and all rows as CSV."""
+    with rows.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["layer", *Row._fields])
+        writer.writerows([name, *row] for name, own in table.items() for row in own)
+    made = {"commit": commit, "rows": rows.as_posix(), "versions": versions()}
+    page.write_text(PAGE.format(**made, table=summary(table)))
 
 
 def versions() -> str:

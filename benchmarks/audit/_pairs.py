@@ -122,6 +122,12 @@ def _numbers(unit: str, labels: tuple[Any, ...], rng: Rng) -> Pair:
     return np.array(X, float), np.array(y), np.array(X2, float), np.array(y2)
 
 
+def _of_columns(columns: int, rng: Rng) -> Pair:
+    """Return the first columns of numbers, with labels that may be missing."""
+    X, y, X2, y2 = _numbers("record", (np.nan, *TARGETS), rng)
+    return X[:, :columns], y, X2[:, :columns], y2
+
+
 def _sparse(unit: str, rng: Rng) -> Pair:
     X, y, X2, y2 = _numbers(unit, LABELS, rng)
     return csr_array(X), y, csr_array(X2), y2
@@ -233,12 +239,19 @@ def subjects() -> Iterator[Subject]:
         yield from _of_moments(mechanism, intercept)
     for effects, intercept in product(("smooth", "linear"), (True, False)):
         yield from _of_labels(effects, intercept)
+    yield _named(dp.PrivateMoments(bounds=(-1, 2)), "numbers", BY_RECORD)
+    mixed = partial(_mixed, "record", LABELS)
+    yield _named(dp.PrivateMoments(100.0, schema=dp.Schema(SCHEMA)), "schema", mixed)
     colours = dp.Categories(COLOURS, unseen="blue")
     for mechanism in SIMPLEX:
         coin = dp.BetaBinomial(**_with(mechanism))
         yield _named(coin, mechanism, partial(_column, (0, 1, True)))
         share = dp.DirichletMultinomial(categories=colours, inference="plug_in", **_with(mechanism))
         yield _named(share, mechanism, partial(_column, TEXTS))
+    by_group = dp.Schema({"a": dp.Interval(-1, 2, bins=3), "b": dp.Categories([0, 1])})
+    for columns, declared in ((1, {"bounds": (-1, 2), "n_bins": 3}), (2, {"schema": by_group})):
+        pairs = partial(_of_columns, columns)
+        yield _named(dp.LifeTable(0.7, **declared), f"{columns} columns", pairs, rounds=6)
     # five integers, where numbers of any kind get four bins
     five = dp.BayesianNaiveBayes(
         bounds=(0, 4), classes=[0, 1, 2], n_bins="auto", inference="plug_in"

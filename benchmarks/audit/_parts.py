@@ -322,8 +322,22 @@ NAN = float("nan")
 
 def worlds() -> list[Neighbourhood]:
     """Return all worlds in which nothing is forced."""
-    regressions = [*_regressions(), *_whole_recipe(), *_many_columns(), *_logistic()]
-    return [*_counts(), *_deep(), *regressions, *_categories(), *_means(), *_preparation()]
+    regressions = [
+        *_regressions(),
+        *_whole_recipe(),
+        *_second_moments(),
+        *_many_columns(),
+        *_logistic(),
+    ]
+    return [
+        *_counts(),
+        *_deep(),
+        *regressions,
+        *_categories(),
+        *_life_tables(),
+        *_means(),
+        *_preparation(),
+    ]
 
 
 def frame(rows: Any, names: str = "abcdefgh") -> pd.DataFrame:
@@ -474,6 +488,15 @@ def _whole_recipe() -> Iterator[Neighbourhood]:
             yield Neighbourhood(name, model, others, own, unit, least)
 
 
+def _second_moments() -> Iterator[Neighbourhood]:
+    """Yield releases of second moments of columns of all kinds: there is no target."""
+    schema = dp.Schema({**SCHEMA.columns, "z": SCHEMA.columns["x"]})
+    model, own = dp.PrivateMoments(8.0, schema=schema), tuple((*row, 0) for row in CORNERS)
+    for unit in UNITS:
+        others = numbers(2500 * unit.max_records).rename(columns={"y": "z"}).assign(y=0)
+        yield Neighbourhood(f"second moments, {unit.label}", model, others, own, unit, 0.95)
+
+
 def _logistic() -> Iterator[Neighbourhood]:
     """Yield logistic regressions over columns of all kinds; records at opposite ends."""
     others = numbers(200)
@@ -505,6 +528,16 @@ def _categories() -> Iterator[Neighbourhood]:
     for unit in (RECORD, PERSON):
         model = dp.DirichletMultinomial(categories=3, mechanism="gaussian", delta=1e-6)
         yield Neighbourhood(f"categories, gaussian, {unit.label}", model, codes, own, unit, 0.99)
+
+
+def _life_tables() -> Iterator[Neighbourhood]:
+    """Yield life tables of two groups; records leave at every time, by the event or unobserved."""
+    schema = dp.Schema({"a": dp.Interval(0, 3, bins=3), "b": dp.Categories([0, 1])})
+    others = frame([(float(i % 4), i % 2, float(i % 3 == 0)) for i in range(40)])
+    own = tuple(product((0.5, 2.5, 1e9, NAN), (0, 1), (0.0, 1.0, NAN)))
+    for unit in UNITS:
+        model = dp.LifeTable(schema=schema)
+        yield Neighbourhood(f"life table, {unit.label}", model, others, own, unit, 0.99)
 
 
 def _means() -> Iterator[Neighbourhood]:

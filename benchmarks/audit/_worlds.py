@@ -54,7 +54,7 @@ class World(NamedTuple):
 
     def enumerated(self, **more: Any) -> Any:
         """Return the worst loss of all neighbours."""
-        one_way = self.mechanism in ("quantiles", "permute_and_flip")  # names of no option
+        one_way = self.mechanism in ("quantiles", "permute_and_flip", "products")  # no option
         mechanism = None if one_way else self.mechanism
         return enumerate_loss(mechanism, self.structure, self.n, **self.options, **more)
 
@@ -69,6 +69,19 @@ class Twins(MomentUniverse):
     def records(self) -> list[tuple[Any, ...]]:
         """Every such combination."""
         return [record for record in super().records if record[0] == record[1]]
+
+
+class Untargeted(MomentUniverse):
+    """Records whose columns are all that is asked about."""
+
+    @cached_property
+    def records(self) -> list[tuple[Any, ...]]:
+        """Those with one target, which nothing depends on."""
+        return [record for record in super().records if record[-1] == 0.0]
+
+    def prior(self, concentration: Any) -> Any:
+        """Return what the plan of second moments is made of."""
+        return self.design
 
 
 class Alike(TreeUniverse):
@@ -134,6 +147,8 @@ def _moments() -> Iterator[World]:
     yield World("sampler", NUMBER, 1, {"prior": 100.0})  # draws of norm 1 at most
     for structure in (SLOPE, MIXED, LEVELS):
         yield World("auto", structure, 1, {"epsilon": 4 * LOCATED})  # the whole recipe
+    for design in (NUMBER, MIXED.design, LEVELS):
+        yield World("products", Untargeted(design, levels=3), 1, {"epsilon": 3.0})
     yield World("laplace", LEVELS, 1, {})
     yield World("laplace", MATRIX, 1, {})
     yield World("laplace", SIGNS, 1, {"epsilon": LOCATED})
@@ -170,6 +185,7 @@ def _units() -> Iterator[World]:
         for name in ("laplace", "fourier", "sampler", "map"):
             yield World(name, TWO_ENDS, 2, of)
         yield World("auto", TWO_ENDS, 2, {**of, "epsilon": 8 * LOCATED})
+        yield World("products", Untargeted(NUMBER, levels=3), 2, of)
     yield World(Laplace(noise="independent"), Network.star([2], 1), 2, {"unit": ADDED}, TIGHT)
     for name in ("exponential", "hellinger"):
         yield World(name, 2, 20, {"unit": PERSON})

@@ -339,10 +339,12 @@ WAYS: Mapping[str, Way] = {
     ),
     "BayesianLogisticRegression": fit(library.BayesianLogisticRegression, target="yes", most=None),
     "BayesianLinearRegression": fit(library.BayesianLinearRegression, target="number", most=None),
+    "PrivateMoments": fit(library.PrivateMoments, ("t", "x", "k")),
     "BetaBinomial": fit(library.BetaBinomial, ("b",)),
     "DirichletMultinomial": fit(
         library.DirichletMultinomial, ("k",), categories=Categories(range(9), unseen=0)
     ),
+    "LifeTable": fit(library.LifeTable, ("t", "x"), target="yes"),
     "NormalMean": fit(library.NormalMean, ("x",), bounds=("bounds",), axes=OF_MEANS),
     "GammaExponential": fit(library.GammaExponential, ("x",), bounds=("bounds",), axes=OF_MEANS),
     "PrivateMinMaxScaler": fit(PrivateMinMaxScaler, ("x", "k"), bounds=("bounds",)),

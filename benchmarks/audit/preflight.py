@@ -351,6 +351,7 @@ def _described(schema: dp.Schema) -> Iterator[tuple[str, Callable[..., Any]]]:
     ):
         yield prepared.__name__, lambda e, made=prepared: made(epsilon=e, bounds=(0, 1))
     yield "means", partial(dp.NormalMean, bounds=(0, 1))
+    yield "life table", partial(dp.LifeTable, bounds=(0, 1), n_bins=width + 1)
 
 
 def sweep(

@@ -248,8 +248,10 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
             return ""
         return f" (another unit than that of this model: it does not protect {unit.full})"
 
-    def _domains(self, records: Records, n: int) -> tuple[Schema, tuple[str, ...]]:
-        """Return the domains of all columns and of the target, and what they had to leak."""
+    def _columns(
+        self, records: Records, n: int
+    ) -> tuple[dict[str, Domain], list[str], tuple[str, ...]]:
+        """Return the domains of all columns, what they had to leak, and other conditions."""
         table, bounds = records.table, self._bounds
         declared = declared_domains(
             table.names, table.n_columns, self.schema, bounds.value, bounds.parameter
@@ -262,9 +264,17 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
             leaks.append(self._leak(features_read(table.names, declared), parameter))
         domains = [domain or domain_from_data(table, j) for j, domain in enumerate(declared)]
         domains, conditions = self._settle(declared, domains, table, n)
+        unnamed = [f"x{j}" for j in range(table.n_columns)]
+        listed = unnamed if self.schema is None else [*self.schema.columns]
+        names = table.names or (listed if len(listed) == table.n_columns else unnamed)
+        return dict(zip(names, domains, strict=True)), leaks, conditions
+
+    def _domains(self, records: Records, n: int) -> tuple[Schema, tuple[str, ...]]:
+        """Return the domains of all columns and of the target, and what they had to leak."""
+        columns, leaks, conditions = self._columns(records, n)
         parameter, target, what = self._target
         if target is None:
-            table.must_be_readable(parameter)
+            records.table.must_be_readable(parameter)
             leaks.append(self._leak(f"{what} were", parameter))
             target = self._target_from_data(cast(LocalRecords, records).target)
         elif target.could_be_codes(records.target_kind):
@@ -273,11 +283,7 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
                 "y holds integers: taken as codes 0, 1, ... of the declared classes in order, as "
                 "ensembles of scikit-learn pass them. Predictions are codes, too."
             )
-        unnamed = [f"x{j}" for j in range(table.n_columns)]
-        listed = unnamed if self.schema is None else [*self.schema.columns]
-        names = table.names or (listed if len(listed) == table.n_columns else unnamed)
-        public = Schema(dict(zip(names, domains, strict=True)), target)
-        return public, (*leaks, *conditions, *self._paid_before())
+        return Schema(columns, target), (*leaks, *conditions, *self._paid_before())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

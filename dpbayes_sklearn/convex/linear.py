@@ -299,7 +299,7 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
         farthest = math.sqrt(float(lengths @ lengths) / self.p)
         far = known.target.farthest
         far_fitted = float(np.abs(known.mode @ known.matrix).sum())
-        top = min(1.5 * far, far + far_fitted) * farthest
+        top = (far + far_fitted) * farthest
         return replace(known, tails=Tails(up, down, up, sd, top, farthest))
 
     def read_lengths(self, known: Known, noisy: list[IntArray], law: NoiseLaw) -> Known:

@@ -106,6 +106,10 @@ class GaussianPosterior(ToArviz):
         """Return ``n`` draws of (constant, coefficients), which vary as their intervals say."""
         return rng.multivariate_normal(*self.believed, size=n, method="eigh")
 
+    def sample_predicting(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Return ``n`` draws of (constant, coefficients) around those that predictions use."""
+        return rng.multivariate_normal(self.coefficients, self.covariance, size=n, method="eigh")
+
     def predictive(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the target for rows of coordinates."""
         inside = self.windows.clip(x.copy())
@@ -136,6 +140,8 @@ class CoefficientDraws(GaussianPosterior):
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Return ``n`` of the draws, with replacement."""
         return np.asarray(self.draws[rng.integers(len(self.draws), size=n)])
+
+    sample_predicting = sample
 
 
 _CHUNK_CELLS = 1 << 18  # A chunk of this many cells stays in the cache and keeps a thread busy.

@@ -12,6 +12,7 @@ a record changes them by a vector of at most ``STEPS`` steps.
 - Products: :math:`v = z\min(1, \ell/\|z\|)`, added up as :math:`vv^\top`.
 - Score: :math:`v = z\,r\min(1, \ell/\|z\,r\|)` with the residual r of a released model.
 - Weighted products: those of the vectors of the score.
+- Products of pairs: those of all :math:`z_iz_j`, a vector that is as long as :math:`\|z\|^2`.
 """
 
 from __future__ import annotations
@@ -226,18 +227,32 @@ def sum_products(
     residuals: Residuals,
     limit: float,
     weighted: bool = False,
+    paired: bool = False,
 ) -> IntArray:
     """Return the upper triangle of the sum of vv', in squares of limit/STEPS.
 
-    v is z, or the vector of the score if ``weighted``, shortened to the limit.
+    v is z, or the vector of the score if ``weighted``, or that of ``pairs``, shortened to the
+    limit.
     """
     p = len(residuals.coordinates.steps) - 1
+    p = p * (p + 1) // 2 if paired else p
     total = np.zeros((p, p), np.int64)
     for z, r in residuals.chunks(shard, design, scale):
+        z = pairs(z) if paired else z
         factor = r if weighted else 1.0
         z *= factor * shrinking(np.abs(factor) * lengths(z), limit) * (STEPS / limit)
         total += dsyrk(1.0, np.trunc(z, out=z).T, trans=1).astype(np.int64)
     return np.asarray(total[np.triu_indices(p)])
+
+
+def pairs(z: FloatArray) -> FloatArray:
+    """Return all products of two coordinates, those of different ones times the root of 2.
+
+    >>> lengths(pairs(np.array([[3.0], [4.0]]))).tolist()
+    [25.0]
+    """
+    rows, columns = np.triu_indices(len(z))
+    return np.asarray(z[rows] * z[columns] * np.where(rows < columns, math.sqrt(2), 1.0)[:, None])
 
 
 def symmetric(upper: AnyArray) -> FloatArray:

@@ -78,6 +78,13 @@ class Slopes:
     growth: FloatArray
     explained: float | None = None  # Variance of the fitted values, if it is known.
 
+    def identified(self, design: Design, column: int) -> bool:
+        """Tell whether all rows of a column of the table have intervals."""
+        about, _ = contrasts(design)
+        features = [each.column == column for each in design.features]
+        own = [c.feature is not None and features[c.feature] for c in about]
+        return bool((self.growth[own] < _USUAL_REACH**-2).all())
+
     @classmethod
     def of(
         cls, mean: FloatArray, sampling: FloatArray, design: Design, explained: float | None = None
@@ -127,7 +134,8 @@ def slopes_of(
     doubtful += growth * far - known_noise * np.square(weights).sum(axis=1)
     lost = variance + growth * far > _LOST * (np.square(combined) @ equation.prior_sd**2)
     lost |= growth > _SURE**-2
-    growth[lost | (doubtful > believed * np.maximum(sampling, _NOTHING))] = 1.0
+    lost |= doubtful > believed * np.maximum(sampling, _NOTHING)
+    growth[lost] = 1.0
     read = covariance @ weighted.T
     sampled = read @ equation.sampling @ read.T
     return Slopes(

@@ -20,7 +20,7 @@ from dpbayes_sklearn.convex.record_sums import BINS
 EDGES = 2.0 ** (np.arange(-8, 29) / 2)
 """Inner ends of the bins of sizes: from 1/16 to 2^14, two for each power of two."""
 _LOW, _HIGH = np.concatenate([[0.0], EDGES]), np.concatenate([EDGES, [1.4 * EDGES[-1]]])
-LIMITS = 2.0 ** (np.arange(-8, 57) / 4)
+LIMITS = EDGES
 """Limits that may be chosen."""
 # A bin is seen if its count is so many standard deviations of noise above 0; the more, the more
 # empty bins lie between it and those that were seen before.
@@ -28,7 +28,7 @@ _SEEN, _SEEN_APART = 3.5, 0.5
 # So many bins are looked at together, and this is the most that is asked of them: noise reaches it
 # with a chance of 1/40,000. If more is asked of several, intervals of a target of 0 and 1, 13 % of
 # them 1, have no width (n = 3,000), and R2 is below 0.
-_TOGETHER = {1: 7.0, 2: 5.9, 4: 5.2, 8: 4.7}
+_TOGETHER = {1: 5.0, 2: 4.4, 4: 4.0, 8: 3.7}
 _LEAST_SD = 0.1  # At a large epsilon there is no noise: its variance may be 0.
 # Candidates of a tail: the ratio of the first count to the last seen one, those of later counts,
 # and the factor by which these fall from bin to bin.

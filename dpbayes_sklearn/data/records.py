@@ -41,6 +41,7 @@ from dpbayes_sklearn.schema.values import (
 CHUNK_CELLS = 1 << 21
 """Cells read at a time: small enough for the cache, large enough to hide Python's overhead."""
 _MOST_ROWS = 1 << 17  # This many rows are read at a time.
+_COPIED_PART = 4  # Records that are copied first are this many times fewer at a time.
 
 
 def rows_at_once(n_columns: int) -> int:
@@ -565,7 +566,7 @@ def known_targets(domain: Domain, shard: Shard) -> bytes:
 
 def _blocks(shard: Shard, own: Positions) -> Iterator[tuple[Shard, Positions]]:
     """Yield a shard with some of the positions in it at a time, as many as are read at once."""
-    size = rows_at_once(shard.table.n_columns)
+    size = -(-rows_at_once(shard.table.n_columns) // _COPIED_PART)
     for first in range(0, len(own), size):
         yield shard, own[first : first + size]
 

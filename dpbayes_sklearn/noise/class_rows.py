@@ -29,16 +29,20 @@ entries of a row; then :math:`\|v\| = A + B` and :math:`s = A - B`. With :math:`
    one of :math:`(T + 1)/(R + m + 1)` gives (P, M) its weight.
 4. Given (P, M) every row is uniform: i by its weight in W, which entries are positive, and then
    their partial sums, i different numbers up to P. ∎
+
+Of thousands of values W has tens of thousands of bits. A drawn number is compared with bounds of W
+first, and with W itself only where it lies between them (:class:`_Choices`).
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate, pairwise
 from math import comb, factorial, isqrt, perm
 from typing import ClassVar
@@ -248,6 +252,7 @@ DrawnRows = tuple[int, list[IntArray]]
 
 _MOST_AT_A_TIME = 1 << 15  # At most this many geometric variables are drawn at a time.
 _MOST_TRIES = 1 << 16  # No noise takes this many tries if the source works.
+_BITS = 128  # Numbers of rows are bounded to about this many bits.
 
 
 @draw.register
@@ -270,6 +275,65 @@ def row_choices(n: int, positive: int, negative: int) -> list[int]:
     for i in range(n):  # binom(n, i) binom(P, i) binom(M+n-i, n-i), each from the one before
         ways.append(ways[-1] * (n - i) ** 2 * (positive - i) // ((i + 1) ** 2 * (negative + n - i)))
     return ways
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """The sums of the first of ``row_choices``: within bounds, and exact where it matters."""
+
+    n: int
+    positive: int
+    negative: int
+    largest: int  # The largest choice.
+    ends: list[int]  # Sums of the first choices in units of largest/2**_BITS, up to n² too small.
+
+    @classmethod
+    def of(cls, n: int, positive: int, negative: int) -> _Choices:
+        """Multiply ratios of neighbours from the largest choice on: each rounds down by 1 at most.
+
+        >>> _Choices.of(1, 3, 2).between(1)  # one entry, from -2 to 3
+        (6, 6)
+        """
+
+        def over(i: int) -> int:
+            return (n - i) ** 2 * (positive - i)
+
+        def under(i: int) -> int:
+            return (i + 1) ** 2 * (negative + n - i)
+
+        best = bisect_left(range(n), True, key=lambda i: over(i) < under(i))
+        parts, part = deque([1 << _BITS]), 1 << _BITS
+        for i in reversed(range(best)):
+            part = part and part * under(i) // over(i)
+            parts.appendleft(part)
+        part = 1 << _BITS
+        for i in range(best, n):
+            part = part and part * over(i) // under(i)
+            parts.append(part)
+        largest = comb(n, best) * comb(positive, best) * comb(negative + n - best, n - best)
+        return cls(n, positive, negative, largest, [*accumulate(parts)])
+
+    def between(self, last: int, factor: int = 1) -> tuple[int, int]:
+        """Return bounds of the sum up to some choice, times a factor."""
+        units, end = factor * self.largest, self.ends[last]
+        return -(-units * end >> _BITS), units * (end + self.n**2) >> _BITS
+
+    def exceed(self, drawn: int, last: int, factor: int = 1) -> bool:
+        """Tell whether the sum up to some choice, times a factor, is above a number."""
+        low, high = self.between(last, factor)
+        return drawn < low or (low < high and drawn < high and drawn < factor * self._sum(last))
+
+    def _sum(self, last: int) -> int:
+        return sum(row_choices(self.n, self.positive, self.negative)[: last + 1])
+
+    def draw(self, source: RandomSource) -> int:
+        """Draw how many entries of a uniform row are positive."""
+        attempt = rounds()
+        while next(attempt):
+            pick = any_below(self.between(self.n)[1], source)
+            if self.exceed(pick, self.n):
+                break
+        return bisect_left(range(self.n), True, key=partial(self.exceed, pick))
 
 
 def many_rows(
@@ -322,27 +386,30 @@ def _accepts(
     free: Sequence[int], positive: int, negative: int, proposed: int, source: RandomSource
 ) -> bool:
     """Toss the coin of every row, up to the first failure."""
-    first, odds = proposed + 1, {}
+    first, choices = proposed + 1, dict[int, _Choices]()
     for n in free:
-        if n not in odds:
-            wanted = factorial(n) * 2**n * sum(row_choices(n, positive, negative))
-            odds[n] = wanted, comb(2 * n, n)
-        wanted, most = odds[n]
-        if any_below(most * perm(first + n - 1, n), source) >= wanted:
+        if n not in choices:
+            choices[n] = _Choices.of(n, positive, negative)
+        most, factor = _factors(n)
+        drawn = any_below(most * perm(first + n - 1, n), source)
+        if not choices[n].exceed(drawn, n, factor):
             return False
         first += n
     return True
 
 
+@lru_cache(maxsize=64)
+def _factors(n: int) -> tuple[int, int]:
+    """Return the factors of a coin: of the product, and of the number of rows."""
+    return comb(2 * n, n), factorial(n) << n
+
+
 def _row(n: int, positive: int, negative: int, source: RandomSource) -> list[int]:
     """Draw the free entries of a row uniformly."""
-    choices = row_choices(n, positive, negative)
-    pick, i = any_below(sum(choices), source), 0
-    while pick >= choices[i]:
-        pick, i = pick - choices[i], i + 1
+    i = _Choices.of(n, positive, negative).draw(source)
     up = _gaps(random_subset(positive, i, source))
     down = _gaps(random_subset(negative + n - i, n - i, source))
-    above = random_subset(n, i, source)
+    above = {*random_subset(n, i, source)}
     return [next(up) if entry in above else 1 - next(down) for entry in range(1, n + 1)]
 
 

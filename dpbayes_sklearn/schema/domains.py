@@ -328,6 +328,7 @@ def _checked(edges: Iterable[float], bins: int | None) -> tuple[float, ...]:
 _TABLE_SPAN = 1000  # Integers that lie no further apart are looked up in a table.
 # The difference of a smaller integer and any other is not small, even if it overflows.
 _LARGEST_CODE = 2**62
+_CELLS_AT_A_TIME = 1 << 17  # This many integers are looked up at a time.
 _BOOLEAN_WORDS = frozenset({"True", "False"})  # The texts of booleans.
 # The types of numpy that categories can be declared in.
 _TYPES = {"bool", "float16", "float32", "float64"} | {
@@ -572,10 +573,15 @@ class Categories:
         if isinstance(values, Repeated):
             return values.each(self.holds)
         cells = cells_of(values)
-        if self.n_values > 1 and cells.dtype.kind in "bi" and self._lookup is not None:
-            # a value that is in the list has the same code whatever others are counted as
-            other = Categories(self.values, unseen=self.values[self._codes[self.unseen] - 1])
-            return np.asarray(self.encode(cells) == other.encode(cells))
+        if cells.dtype.kind in "bi" and self._lookup is not None:
+            low, codes = self._lookup
+            held = np.isin(np.arange(low, low + len(codes)), np.array(self.values))
+            flat = cells.reshape(-1)
+            known = np.empty(flat.size, bool)
+            for first in range(0, flat.size, _CELLS_AT_A_TIME):
+                some = flat[first : first + _CELLS_AT_A_TIME].astype(np.intp, copy=False)
+                held.take(some - low, mode="clip", out=known[first : first + _CELLS_AT_A_TIME])
+            return known.reshape(cells.shape)
         if cells.dtype.kind not in "biuf":
             return np.array([self._find(value) is not None for value in cells], bool)
         distinct, inverse = np.unique(cells, return_inverse=True)

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from dpbayes_sklearn import noise
+from dpbayes_sklearn.categories.life_tables import LifeTables
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, NoisyDirichlet
 from dpbayes_sklearn.convex.design import Windows
 from dpbayes_sklearn.convex.posterior import CoefficientDraws, GaussianPosterior
+from dpbayes_sklearn.convex.regressions import Moments
 from dpbayes_sklearn.convex.slopes import Slopes
 from dpbayes_sklearn.counts.adaptive import AdaptivePosterior
 from dpbayes_sklearn.counts.dirichlet import DirichletPosterior, DirichletPrior
@@ -330,6 +332,24 @@ CONJUGATE_MODEL: dict[str, Codec[Any]] = {
     "posterior_": _POSTERIOR,
     "guarantee_": GUARANTEE,
 }
+
+
+def _wrong_moments(moments: Moments) -> str | None:
+    p, size = len(moments.turn), len(moments.pairs)
+    squares = moments.turn, moments.products, moments.far, moments.pairs
+    fits = [each.shape for each in squares] == [(p, p)] * 3 + [(size, size)]
+    whole = fits and moments.first.ndim == 2 and len(moments.first) == p and p > 0
+    if not whole or np.linalg.matrix_rank(moments.turn) != p:
+        return "has moments that do not fit their coordinates"
+    return None
+
+
+_MOMENTS_NUMBERS = dict.fromkeys(("variance", "pair_variance", "lost_sd", "lost_pairs"), real(0.0))
+MOMENTS_MODEL: dict[str, Codec[Any]] = {
+    "schema_": SCHEMA,
+    "posterior_": _of_fields(Moments, _wrong_moments, **_MOMENTS_NUMBERS),
+    "guarantee_": GUARANTEE,
+}
 _SUMS_PARTS: dict[str, Codec[Any]] = {
     **dict.fromkeys(("means", "variances", "slopes", "roundings"), FLOATS),
     **dict.fromkeys(("positive", "joint"), BOOLEAN),
@@ -338,6 +358,21 @@ _SUMS_PARTS: dict[str, Codec[Any]] = {
 SUMS_MODEL: dict[str, Codec[Any]] = {
     "schema_": SCHEMA,
     "posterior_": record(SumsPosterior, _SUMS_PARTS),
+    "guarantee_": GUARANTEE,
+}
+
+
+def _wrong_tables(tables: LifeTables) -> str | None:
+    shape = tables.counts.shape
+    fits = len(shape) == 2 and shape[0] > 0 and shape[1] > 2 and shape[1] % 2
+    if not fits or any(law.sizes != (tables.counts.size,) for law in tables.laws):
+        return "has counts that are not those of life tables, or another noise law"
+    return None
+
+
+SURVIVAL_MODEL: dict[str, Codec[Any]] = {
+    "schema_": SCHEMA,
+    "posterior_": _of_fields(LifeTables, _wrong_tables, counts=INTEGERS),
     "guarantee_": GUARANTEE,
 }
 COLUMN_TRANSFORMER: dict[str, Codec[Any]] = {

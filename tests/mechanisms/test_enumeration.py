@@ -1,6 +1,7 @@
 """Sampler and MAP by enumeration: the worst loss over all neighbouring data is within epsilon.
 
-The laws come from the production release, data set by data set; see `benchmarks.audit.tools.enumerate_loss`. The
+The laws come from the production release, data set by data set; see
+`benchmarks.audit.tools.enumerate_loss`. The
 closed forms that the mechanisms plan with are compared with it.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from fractions import Fraction
-from itertools import product
+from itertools import accumulate, product
 from math import comb, prod
 
 import numpy as np
@@ -77,6 +77,42 @@ def test_free_entries_are_uniform_exactly(monkeypatch, exact_law, n, positive, n
     assert set(law.values()) == {Fraction(1, len(wanted))}
 
 
+@pytest.mark.parametrize("bits", [1, 3, 8, 128])
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 40])
+def test_bounds_hold_and_comparisons_are_exact(monkeypatch, bits, n):
+    monkeypatch.setattr(rows, "_BITS", bits)
+    for positive, negative in product([0, 1, 2, 9, 300], repeat=2):
+        found = rows._Choices.of(n, positive, negative)
+        exact = [*accumulate(row_choices(n, positive, negative))]
+        for last, wanted in enumerate(exact):
+            low, high = found.between(last, 6)
+            assert low <= 6 * wanted <= high
+            for drawn in {max(low - 1, 0), low, 6 * wanted - 1, 6 * wanted, high, high + 1}:
+                assert found.exceed(drawn, last, 6) == (drawn < 6 * wanted)
+
+
+def test_the_number_of_positive_entries_is_exact_whatever_the_bounds(monkeypatch):
+    """Each pick below the sum finds its choice; picks beyond the sum are drawn again."""
+    monkeypatch.setattr(rows, "_BITS", 2)
+    n, positive, negative = 5, 4, 3
+    choices = row_choices(n, positive, negative)
+    found = rows._Choices.of(n, positive, negative)
+    bound = found.between(n)[1]
+    assert bound > sum(choices)
+    picks = iter([bound - 1, *range(sum(choices))])
+    monkeypatch.setattr(rows, "any_below", lambda limit, source: next(picks))
+    drawn = Counter(found.draw(None) for _ in range(sum(choices)))
+    assert [drawn[i] for i in range(n + 1)] == choices
+
+
+def test_two_thousand_values_are_drawn_without_counting_their_choices(monkeypatch):
+    """Whole rows of choices are for draws between the bounds alone."""
+    monkeypatch.setattr(rows, "row_choices", None)
+    total, (row,) = discrete_rows([2000], Fraction(64 * 2000), random_source(0))
+    assert row.sum() == total
+    assert len(row) == 2000
+
+
 class Coin:
     """Takes the side that fails the fewest tosses, and remembers its chance."""
 
@@ -87,15 +123,16 @@ class Coin:
         self.bound = bound
         return self
 
-    def __ge__(self, wanted):
+    def __lt__(self, wanted):
         assert 0 <= wanted <= self.bound, "a chance above one"
         self.chance *= Fraction(wanted, self.bound)
-        return False
+        return True
 
 
 @pytest.mark.parametrize("free", [[1, 2], [0], [], [3], [1, 1, 0], [5, 2], [12, 1, 1], [40]])
 def test_proposals_times_coins_are_the_weights_exactly(monkeypatch, free):
     """Weight of R, times 1/(T + 1) for P, times all coins: prod_j W_j up to one factor."""
+    monkeypatch.setattr(rows, "_BITS", 4096)  # so that no bound of a number differs from it
     m, h = sum(free), 1 + max(free, default=0)
     factors = set()
     for positive, negative in product([0, 1, 2, 3, 7, 20, 300], repeat=2):
@@ -251,6 +288,12 @@ def test_single_rows_follow_the_law_and_wrong_scales_are_noticed(sizes, reach):
     assert pvalue(sizes, law, Fraction(2, 3), whole, 1000) < SMALLEST_P
 
 
+def even_choices(*args):
+    """Every number of positive entries that there may be, once."""
+    ends = accumulate(int(c > 0) << rows._BITS for c in row_choices(*args))
+    return rows._Choices(*args, 1, [*ends])
+
+
 def test_wrong_weights_are_noticed(monkeypatch):
     sizes, scale = [2, 3], Fraction(2)
     law, real = sums_and_norms(sizes, scale, 60), rows._geometric_sums
@@ -258,7 +301,7 @@ def test_wrong_weights_are_noticed(monkeypatch):
         planted.setattr(rows, "_accepts", lambda *_: True)
         assert pvalue(sizes, law, scale, sum_and_norm, 2500) < SMALLEST_P
     with monkeypatch.context() as planted:  # any number of positive entries alike
-        planted.setattr(rows, "row_choices", lambda *args: [int(c > 0) for c in row_choices(*args)])
+        planted.setattr(rows._Choices, "of", even_choices)
         assert pvalue(sizes, law, scale, sum_and_norm, 300) < SMALLEST_P
     with monkeypatch.context() as planted:  # a term too few in a proposal
         planted.setattr(rows, "_geometric_sums", lambda terms, *rest: real(terms - 1, *rest))

@@ -13,6 +13,10 @@ def outputs(model, X):
     if hasattr(model, "predict"):
         return [*model.predict(X, return_std=True), model.coef_, np.array(model.intercept_)]
     posterior = model.posterior_
+    if hasattr(model, "survival"):
+        return [*posterior.survival(0)]
+    if hasattr(model, "regress"):
+        return [np.array([row[1:] for row in model.correlations().rows]), posterior.products]
     if hasattr(posterior, "slopes"):
         return [posterior.mean(), posterior.variance(), posterior.slopes]
     return [np.array(posterior.mean()), posterior.concentration, np.array(posterior.variance())]

@@ -14,6 +14,7 @@ from dpbayes_sklearn.categories.counts import ReleasedSimplex, ShareMoments
 from dpbayes_sklearn.categories.posterior import Dirichlet
 from dpbayes_sklearn.counts.plans import tables_plan
 from dpbayes_sklearn.counts.temperature import Tempering
+from dpbayes_sklearn.data.records import with_target
 from dpbayes_sklearn.mechanisms import Laplace, Sampler
 from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
@@ -68,6 +69,20 @@ FAULTS.rows(COUNTS, {
            lambda real, self, unit=RECORD, cells=None: min(
                real(self, unit, cells), 10**9 if cells is None else 1
            ), "laplace_improved"),
+})  # fmt: skip
+FAULTS.rows(PARTS, {
+    "A life table counts an event once more among those who are there at the end":
+        at("categories.life_tables._cells", lambda real, shard, encoder, time, event, cells: (
+               (found := real(shard, encoder, time, event, cells))
+               + np.eye(cells.total, dtype=int)[-1] * found[1]
+           ), "life table, record"),
+    "A life table leaves out records without an event, whose number is public":
+        at("survival.LifeTable._skips_missing", True, "life table, record")
+        .also("categories.life_tables._cells", lambda real, shard, encoder, time, event, cells:
+              real(with_target(shard, event.is_known(shard.target)), encoder, time, event, cells)),
+    "Noise of a life table is calibrated to half of what a record changes":
+        at("categories.counts.SimplexCounts.sensitivity", lambda real, *a: max(real(*a) // 2, 1),
+           "life table, record"),
 })  # fmt: skip
 FAULTS.rows(GAUSSIAN, {
     "The standard deviation is five percent too small":

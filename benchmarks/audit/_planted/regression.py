@@ -27,6 +27,7 @@ LINEAR, SUMS, DRAWN = "convex.linear.LinearPlan", "convex.record_sums", "convex.
 WHOLE, ONE_NUMBER, LEVELS = (
     f"whole recipe, {c}" for c in ("xm, record", "x, record", "lk, record")
 )
+SECOND, ALL_MOMENTS = "second moments, record", "convex.moments.MomentsPlan"
 PERSONS = "whole recipe, xmslk, person (2 records)"
 LAPLACE, MAP, DRAWS = (
     f"regression, {m}, record" for m in ("laplace", "map", "Sampler(n_samples=3)")
@@ -161,6 +162,23 @@ FAULTS.rows(PARTS, {
         at(f"{LINEAR}._step", lambda real, self, what, asked, share, *rest: replace(
                real(self, what, asked, share, *rest), law=asked.law(self.cost.unit, 2 * share)
            ), WHOLE),
+    "All steps of second moments are drawn with twice their share":
+        at(f"{ALL_MOMENTS}._step", lambda real, self, what, of, share, *rest: replace(
+               real(self, what, of, share, *rest), law=of.law(self.cost.unit, 16 * share)
+           ), SECOND),
+    "Records of second moments have no limit":
+        at(f"{SUMS}.shrinking", lambda _, length, limit: np.ones_like(length), SECOND),
+    "A record counts in one column of the histograms of second moments":
+        at("convex.moments.Histograms", lambda real, _, sizes: real(1, sizes), SECOND),
+    "Products of pairs have the noise of products of as many fewer coordinates":
+        at("convex.moments.ProductSum.law", lambda real, self, unit, e: replace(
+               law := real(self, unit, e), scale=law.scale / (3 if self.size > 20 else 1)
+           ), SECOND),
+    "The pairs are asked for in coordinates that were not released":
+        at(f"{ALL_MOMENTS}.ask_pairs", _untold(lambda k, by: replace(k, turn=k.turn * by)), SECOND),
+    "The products are asked for up to a limit that was not released":
+        at(f"{ALL_MOMENTS}.ask_products", _untold(lambda k, by: replace(k, limit=k.limit * by)),
+           SECOND),
     "A record counts in one column of the even histograms":
         at("convex.linear.Histograms", lambda real, _, sizes: real(1, sizes), WHOLE),
     "A replaced record leaves no bin of the histograms":

@@ -31,9 +31,11 @@ from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.means import GammaExponential, NormalMean
 from dpbayes_sklearn.mechanisms import Fourier, Laplace, Mechanism, resolve_mechanism
+from dpbayes_sklearn.moments import PrivateMoments
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.schema import Categories
+from dpbayes_sklearn.survival import LifeTable
 
 # The inferences of a model of counts that are tried with every mechanism.
 _INFERENCES = ("plug_in", "noise_aware")
@@ -59,7 +61,7 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Exa
     """Yield every estimator with every mechanism and way of inference.
 
     >>> len([*every_case()])
-    81
+    83
     """
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 3, (n, 3)), rng.integers(0, 2, n)
@@ -97,6 +99,9 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Exa
         for mechanism in ("laplace", "sampler"):
             model = means(epsilon=epsilon, mechanism=mechanism, **options)
             yield Example(f"{means.__name__}, {mechanism}", model, numbers[0], None)
+    yield Example("PrivateMoments", PrivateMoments(epsilon, bounds=(-1, 3)), numbers[0], None)
+    table = LifeTable(epsilon, bounds=(-1, 3), n_bins=4)
+    yield Example("LifeTable", table, numbers[0][:, :1], y)
     for effects in ("smooth", "linear"):
         logistic = BayesianLogisticRegression(
             epsilon, bounds=(-1, 3), classes=[0, 1], effects=effects, intervals=effects == "linear"

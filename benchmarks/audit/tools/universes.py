@@ -20,6 +20,7 @@ from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.columns.plans import ChoicePlan, QuantilePlan, TextCounts, TextPlan
 from dpbayes_sklearn.columns.quantiles import QuantileQuestions, SortedColumns
 from dpbayes_sklearn.convex.design import Design, Scale
+from dpbayes_sklearn.convex.moments import MomentsPlan
 from dpbayes_sklearn.convex.posterior import GaussianPrior
 from dpbayes_sklearn.convex.records import LinearRecords
 from dpbayes_sklearn.counts import plans
@@ -73,6 +74,8 @@ def plan_for(mechanism: Any, statistics: Any, prior: Any, budget: Budget) -> Pla
         return TextPlan.of(exact.n_columns, budget)
     if isinstance(exact, (ColumnScores, EdgeScores)):
         return ChoicePlan.of(prior, budget)
+    if isinstance(prior, Design):
+        return MomentsPlan(cost=budget, mechanism="laplace", design=prior, facts=facts)
     return of_moments.plan(mechanism, prior, facts, budget)
 
 
