@@ -9,9 +9,11 @@ Axes are created without touching pyplot's global state.
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import textwrap
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -250,6 +252,80 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[object]], text: Iterable
     body = (line("td", row) for row in rows)
     lines = tag("table", tag("thead", line("th", names)), tag("tbody", *body))
     return tag("div", lines, class_=f"dpbayes-scroll{' dpbayes-wide' * wide}")
+
+
+class Tabular(ABC):
+    """A table of figures with a title above and notes below, as text, Markdown, LaTeX or HTML."""
+
+    @property
+    @abstractmethod
+    def _title(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def _body(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Heads of the columns, and rows; the first column has names."""
+
+    @property
+    @abstractmethod
+    def _notes(self) -> tuple[str, ...]: ...
+
+    def __repr__(self) -> str:
+        heads, rows = self._body
+        lines = [heads, *rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        printed = [
+            "  ".join(
+                cell.ljust(width) if i == 0 else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in lines
+        ]
+        return "\n".join([*printed, *self._notes])
+
+    def to_markdown(self) -> str:
+        """Return the table as Markdown, with its notes below."""
+        heads, rows = self._body
+        lines = [heads, ("---", *["---:"] * (len(heads) - 1)), *rows]
+        printed = ["| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in lines]
+        return "\n".join([*printed, *(f"\n{note}" for note in self._notes)])
+
+    def to_latex(self) -> str:
+        """Return the table as LaTeX, for the package booktabs, with its notes below."""
+        heads, rows = self._body
+        lines = [" & ".join(map(_in_latex, line)) + r" \\" for line in (heads, *rows)]
+        columns = "l" + "r" * (len(heads) - 1)
+        top = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule"]
+        notes = [r"\par\smallskip " + _in_latex(note) for note in self._notes]
+        return "\n".join([*top, *lines[1:], r"\bottomrule", r"\end{tabular}", *notes])
+
+    def to_html(self) -> str:
+        """Return the table as a card in HTML, as notebooks show it."""
+        return self._repr_html_()
+
+    def _repr_html_(self) -> str:
+        heads, rows = self._body
+        notes = (tag("p", note, class_=QUIET) for note in self._notes)
+        return card(self._title, table(heads, rows, text=[0]), *notes)
+
+
+_LATEX = {
+    **{letter: "\\" + letter for letter in "&%$#_{}"},
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": "$<$", ">": "$>$", "²": "$^2$", "ε": r"$\varepsilon$", "δ": r"$\delta$",
+    "∞": r"$\infty$", "–": "--",
+}  # fmt: skip
+
+
+def _in_latex(text: str) -> str:
+    r"""Return a text as LaTeX; a number below zero has a minus sign.
+
+    >>> print(_in_latex("95 % of R², x_1"), _in_latex("-∞"), _in_latex("-1.5"))
+    95 \% of R$^2$, x\_1 $-\infty$ $-1.5$
+    """
+    number = re.fullmatch(r"-([\d.e+-]+|∞)", text)
+    escaped = "".join(_LATEX.get(letter, letter) for letter in text)
+    return f"${escaped.replace('$', '')}$" if number else escaped
 
 
 class _Sampled(Protocol):

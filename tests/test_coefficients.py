@@ -206,7 +206,12 @@ def test_a_summary_tests_against_zero_and_has_the_joint_covariance():
     assert 0.8 < summary.residual_deviation < 1.25
     shown = repr(summary)
     assert "epsilon = 3" in shown
-    assert all(line in shown for line in repr(table).splitlines()[1:])
+    assert all(row.name in shown for row in table.rows)
+    head = next(line for line in shown.splitlines() if line.startswith("coefficient"))
+    assert head.split() == [
+        "coefficient", "estimate", "sd", "z", "p", "95", "%", "from", "to", "sampling", "privacy"
+    ]  # fmt: skip
+    assert "an interval holds what such a test does not reject" in shown
     assert summary._repr_html_().count("<tr") == 1 + len(NAMES)
 
 
@@ -270,3 +275,20 @@ def test_the_slope_of_a_date_is_per_year():
     logistic = BayesianLogisticRegression(**exact, effects="linear", schema=odds).fit(since, ill)
     found = logistic.coefficients()["since (per year)"]
     assert found.odds_ratio == pytest.approx(np.e, rel=0.1)
+
+
+def test_tables_go_into_papers_and_pages():
+    model = BayesianLinearRegression(3.0, schema=SCHEMA, random_state=0).fit(*frame())
+    for table in (model.coefficients(), model.summary()):
+        latex, markdown = table.to_latex().splitlines(), table.to_markdown().splitlines()
+        heads, rows = table._body
+        assert latex[0] == rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}"
+        assert latex[2].startswith("coefficient & estimate & sd & ")
+        assert r"95 \% from" in latex[2]
+        assert latex[4].startswith("intercept & ")
+        assert all(line.count(" & ") == len(heads) - 1 for line in latex[4 : 4 + len(rows)])
+        assert all(line.count(" | ") == len(heads) - 1 for line in markdown[: 2 + len(rows)])
+        assert table.to_html().count("<tr") == 1 + len(rows)
+        assert "epsilon = 3" not in latex[-1] or table.to_markdown().endswith(
+            model.summary().guarantee
+        )

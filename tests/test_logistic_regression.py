@@ -274,6 +274,8 @@ def test_the_card_and_the_forest_plot_show_the_effects(intervals):
     ]
     assert len(display.ax_.collections) == 2 * intervals  # the interval, and its sampling part
     assert display.ax_.get_xscale() == "log"
+    display.figure_.canvas.draw()
+    assert "1" in [t.get_text() for t in display.ax_.get_xticklabels()]
 
 
 def test_round_trips_keep_predictions():

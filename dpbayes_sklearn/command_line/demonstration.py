@@ -21,7 +21,9 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
 from dpbayes_sklearn._presenting import Html, card, check_matplotlib, table, tag, tidy, wrapped_log
+from dpbayes_sklearn.command_line.first_model import FirstModel, first_model, section, told
 from dpbayes_sklearn.display import (
+    ForestDisplay,
     PosteriorDisplay,
     PrivacyUtilityCurve,
     PrivacyUtilityDisplay,
@@ -266,13 +268,15 @@ _LEAD = (
 )
 
 
-def report(results: Sequence[Result]) -> str:
-    """Return the page."""
+def report(first: FirstModel, drawn: Sequence[Picture], results: Sequence[Result]) -> str:
+    """Return the page; ``drawn`` are the figures of the first model."""
     packages = ("dpbayes_sklearn", "scikit-learn", "numpy")
     versions = ", ".join(f"{package} {version(package)}" for package in packages)
     body = tag(
         "main",
         tag("h1", "Bayesian inference under differential privacy"),
+        section(first, *map(_figure, drawn)),
+        tag("h2", "Every mechanism, measured"),
         tag("p", _LEAD),
         *(_section(result) for result in results),
         tag("footer", f"Made with {versions}, Python {platform.python_version()}."),
@@ -324,9 +328,9 @@ def _figure(picture: Picture) -> Html:
 
 
 _TEXT = """\
-Bayesian inference under differential privacy: naive Bayes and linear regression with every
-mechanism, on data that ship with scikit-learn. Prints tables of scores, and writes figures and a
-report to a folder.
+Bayesian inference under differential privacy: first a model of an invented table, with its plan,
+odds ratios, private score and ledger; then naive Bayes and linear regression with every mechanism,
+on data that ship with scikit-learn. Prints tables, and writes figures and a report to a folder.
 """
 
 
@@ -335,18 +339,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     print(textwrap.fill(_TEXT, 98))
+    with wrapped_log():
+        first = first_model()
+    print(told(first), flush=True)
+    odds = draw(
+        "odds_ratios",
+        "odds ratios with their intervals",
+        lambda ax: ForestDisplay.from_estimator(first.model, ax=ax),
+    )
+    drawn = [] if odds is None else [odds]
     results = []
     for task in tasks(options.repeats):
         print(f"\n{task.title}\n{textwrap.fill(task.story, 98)}", flush=True)
         with wrapped_log():
             result = run(task, options.epsilon)
         _tell(result)
-        for picture in result.pictures:
-            (options.out / f"{picture.name}.png").write_bytes(picture.png)
         results.append(result)
+    for picture in [*drawn, *(picture for result in results for picture in result.pictures)]:
+        (options.out / f"{picture.name}.png").write_bytes(picture.png)
     page = options.out / "report.html"
-    page.write_text(report(results), encoding="utf-8")
-    if not any(result.pictures for result in results):
+    page.write_text(report(first, drawn, results), encoding="utf-8")
+    if not drawn:
         print("\nNo figures: install matplotlib with pip install 'dpbayes_sklearn[plot]'.")
     print(f"\nReport: {page.resolve()}")
     return 0
@@ -378,7 +391,7 @@ def _epsilon(text: str) -> float:
 
 def _tell(result: Result) -> None:
     score = result.task.score
-    print(f"\n  {score} in cross-validation; laplace is the default, inf is without privacy")
+    print(f"\n  {score} in cross-validation; inf is without privacy")
     print(textwrap.indent(PrivacyUtilityDisplay(*result.curve).table(), "  "))
     print(f"\n  Guarantees at epsilon = {at_least(result.epsilon)}:")
     for names, sentence in _guarantees(result).items():

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from dpbayes_sklearn import _presenting
+from dpbayes_sklearn._presenting import Tabular
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.convex.design import MISSING, Design
 from dpbayes_sklearn.convex.posterior import GaussianPosterior
@@ -21,6 +20,10 @@ from dpbayes_sklearn.schema.domains import YEAR
 
 # A 95 % interval of a normal variable reaches this many standard deviations.
 _USUAL_REACH = float(ndtri(0.975))
+_HOW = (
+    "z and p test against 0; an interval holds what such a test does not reject. All of them, and "
+    "sd, include the sampling error and the privacy noise."
+)
 _LISTED = 5  # Coefficients that are not identified are named up to this number of them.
 
 
@@ -69,7 +72,7 @@ def two_sided(z: float) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class CoefficientTable:
+class CoefficientTable(Tabular):
     """Coefficients with intervals that include the privacy noise, all computed from the release.
 
     Attributes
@@ -119,17 +122,17 @@ class CoefficientTable:
         ends = (f"{100 * self.level:g} % from", "to")
         return ("coefficient", "estimate", "sd", *ends, "sampling", "privacy")
 
-    def __repr__(self) -> str:
-        lines = [self.heads, *self.cells]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        printed = [
-            "  ".join(
-                cell.ljust(width) if i == 0 else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in lines
-        ]
-        return "\n".join([*printed, *([self.remark] if self.remark else [])])
+    @property
+    def _title(self) -> str:
+        return self.title
+
+    @property
+    def _body(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        return self.heads, self.cells
+
+    @property
+    def _notes(self) -> tuple[str, ...]:
+        return (self.remark,) if self.remark else ()
 
     @property
     def remark(self) -> str:
@@ -141,25 +144,14 @@ class CoefficientTable:
             return f"{len(hidden)} of {len(self)} are not identified, because of the noise."
         return f"Not identified, because of the noise: {', '.join(hidden)}." if hidden else ""
 
-    def _repr_html_(self) -> str:
-        return _card(self.title, self.heads, self.cells, (self.remark,))
-
 
 def shown(value: float) -> str:
     """Return a number as text."""
     return f"{value:.4g}".replace("inf", "∞").replace("nan", "–")
 
 
-def _card(
-    title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]], lines: Iterable[str]
-) -> str:
-    """Return the table as a card, with remarks below it."""
-    remarks = (_presenting.tag("p", line, class_=_presenting.QUIET) for line in lines if line)
-    return _presenting.card(title, _presenting.table(heads, rows, text=[0]), *remarks)
-
-
 @dataclass(frozen=True, repr=False)
-class RegressionSummary:
+class RegressionSummary(Tabular):
     """The table of coefficients with tests against 0, and what else a reader looks for.
 
     Attributes
@@ -192,37 +184,44 @@ class RegressionSummary:
         frame["z"], frame["p"] = zip(*((row.z, row.p) for row in self.table.rows), strict=True)
         return frame
 
-    def _lines(self) -> list[str]:
+    @property
+    def _title(self) -> str:
+        return self.table.model
+
+    @property
+    def _body(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The table with z and p after the standard deviation, where other packages have them."""
+        heads, cells = self.table.heads, self.table.cells
+        if self.table.no_intervals:
+            return heads, cells
+        tests = [
+            (f"{row.z:.2f}", f"{row.p:.3f}") if row.identified else ("–", "–")
+            for row in self.table.rows
+        ]
+        both = [("z", "p"), *tests]
+        heads, *cells = [
+            (*own[:3], *test, *own[3:]) for own, test in zip([heads, *cells], both, strict=True)
+        ]
+        return heads, cells
+
+    @property
+    def _notes(self) -> tuple[str, ...]:
         spread = math.isfinite(self.residual_deviation)
         facts = [
             *([f"{self.n:,} records"] if self.n is not None else []),
             *([f"R² {self.r2:.3f}"] if math.isfinite(self.r2) else []),
             *([f"standard deviation of residuals {self.residual_deviation:.4g}"] if spread else []),
         ]
-        return [self.table.model, self.guarantee, *(["; ".join(facts)] if facts else [])]
-
-    def _tests(self) -> list[tuple[str, str]]:
-        """Return z and p of every row as text."""
-        return [
-            (f"{row.z:.2f}", f"{row.p:.3f}") if row.identified else ("–", "–")
-            for row in self.table.rows
-        ]
+        how = () if self.table.no_intervals else (_HOW,)
+        return (
+            *self.table._notes,
+            *how,
+            *(["; ".join(facts) + "."] if facts else []),
+            self.guarantee,
+        )
 
     def __repr__(self) -> str:
-        head, *rows = repr(self.table).splitlines()
-        if not self.table.no_intervals:
-            head += "        z      p"
-            tests = [f"  {z:>7}  {p:>5}" for z, p in self._tests()]
-            rows[: len(tests)] = [row + test for row, test in zip(rows, tests, strict=False)]
-        return "\n".join([*self._lines(), "", head, *rows])
-
-    def _repr_html_(self) -> str:
-        title, *lines = self._lines()
-        if self.table.no_intervals:
-            lines = [self.table.remark, *lines]
-            return _card(title, self.table.heads, self.table.cells, lines)
-        rows = [(*own, *test) for own, test in zip(self.table.cells, self._tests(), strict=True)]
-        return _card(title, (*self.table.heads, "z", "p"), rows, [self.table.remark, *lines])
+        return f"{self._title}\n\n{super().__repr__()}"
 
 
 def joint_covariance(

@@ -455,6 +455,8 @@ class ForestDisplay(Drawn):
 
     def plot(self, ax: Axes | None = None, *, color: str = COLOURS[0]) -> Self:
         """Draw one row for each effect on axes, or on those of a new figure."""
+        from matplotlib.ticker import LogLocator
+
         rows, level = self.table.rows, self.table.level
         ax = self._axes(ax, (6.8, 1.3 + 0.32 * len(rows)))
         of = np.exp if (odds := isinstance(self.table, OddsTable)) else np.asarray
@@ -470,7 +472,9 @@ class ForestDisplay(Drawn):
             ax.hlines(y[known], *of(inner), color=color, lw=2.4, label="without the privacy noise")
         ax.plot(of(estimates), y, "o", color=color, ms=5.5)
         if odds:
-            ax.set_xscale("log")
+            ax.set_xscale("log", subs=[])
+            ax.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+            ax.xaxis.set_major_formatter("{x:g}")
         ax.set_yticks(y, [row.name for row in rows])
         ax.set_ylim(len(rows) - 0.4, -0.6)
         ax.set_xlabel("odds ratio" if odds else "coefficient")

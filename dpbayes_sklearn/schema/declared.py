@@ -358,8 +358,8 @@ def declared_domains(
         alike = n_features < len(domains) and len({*domains}) == 1  # whichever columns these are
         if len(domains) != n_features and not alike:
             raise ValueError(
-                f"The schema declares {len(domains)} columns, but X has {n_features} features, which "
-                "have no names. In a pipeline, let the step before keep them: "
+                f"The schema declares {len(domains)} columns, but X has {n_features} features, "
+                "which have no names. In a pipeline, let the step before keep them: "
                 "set_output(transform='pandas'). RFE, RFECV and SequentialFeatureSelector pass "
                 f"some columns without their names: give {parameter} as two numbers, or use "
                 "SelectFromModel with importance_getter='feature_importances_'."

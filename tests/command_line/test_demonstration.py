@@ -52,10 +52,25 @@ def test_the_screen_has_scores_and_guarantees(demonstration):
     assert str(folder / "report.html") in screen
 
 
+def test_first_comes_a_table_of_ones_own(demonstration):
+    folder, screen = demonstration
+    parts = ["BayesianLogisticRegression, 10,000 records", "odds ratio  95 % from", "roc_auc",
+             "spent epsilon=2.0, delta=0.0; left epsilon=0.0", "is a breast tumour"]  # fmt: skip
+    places = [screen.index(part) for part in parts]
+    assert places == sorted(places)
+    for known, name in ((0.7, "smoker=yes"), (0.35, "visits"), (0.03, "age")):
+        estimate, sd = map(float, re.search(rf"^  {name} +(\S+) +(\S+)", screen, re.M).groups())
+        assert abs(estimate - known) < 5 * sd < 0.5
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.index('id="first_model"') < page.index('id="breast_tumours"')
+    assert "Private evaluation" in page
+
+
 def test_the_folder_has_figures_and_one_report(demonstration):
     folder, _ = demonstration
     figures = {path.name for path in folder.glob("*.png")}
-    assert figures == {f"{t.name}{end}.png" for t in tasks(1) for end in ("", "_posterior")}
+    of_tasks = {f"{t.name}{end}.png" for t in tasks(1) for end in ("", "_posterior")}
+    assert figures == of_tasks | {"odds_ratios.png"}
     for name in figures:
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
     assert {path.name for path in folder.iterdir()} == figures | {"report.html"}
@@ -106,7 +121,7 @@ def test_a_browser_shows_the_guarantee(demonstration, tmp_path: Path, flags):
     assert "no result of this release more than 2.72 times as likely" in seen["text"]
     assert re.search(r"epsilon\s+1\s+delta\s+0\s+unit\s+one record", seen["text"])
     assert "data sets of the same size that differ in one record" in seen["text"]
-    assert len(seen["images"]) == 6
+    assert len(seen["images"]) == 7
     assert all(width > 500 for width in seen["images"])
     assert not seen["sideways"]
     assert not seen["scrolling"]
