@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -331,10 +331,13 @@ class LogisticSimulation(_GuessedColumns):
         prior = estimator._prior(self.public)
         self.blocks, self.n_classes = prior.blocks, prior.n_classes
         _, budget = estimator._shares(estimator._budget())
-        self.private, self.exact = (
-            estimator._plan(prior, Facts(n), each)
-            for each in (budget, Budget(math.inf, unit=budget.unit))
-        )
+        self._budgets = budget, Budget(math.inf, unit=budget.unit)
+        self._plan_of = partial(estimator._plan, prior, Facts(n))
+
+    @cached_property
+    def _plans(self) -> tuple[Any, ...]:
+        """The private plan and the exact one, unless a mechanism cannot release."""
+        return tuple(map(self._plan_of, self._budgets))
 
     def after_inference(self) -> FloatArray:
         """Return the errors of the log odds of some records of every simulated data set."""
@@ -361,7 +364,7 @@ class LogisticSimulation(_GuessedColumns):
         else:
             y = (self.rng.random(self.n) < expit(centred)).astype(np.int64)
         records = LabelledRecords(self.blocks, classes, LocalRecords([(table, y)]))
-        released = (plan.release(records, self.noise) for plan in (self.private, self.exact))
+        released = (plan.release(records, self.noise) for plan in self._plans)
         private, exact = (self._log_odds(table, each) for each in released)
         return private, exact
 

@@ -104,7 +104,8 @@ class Recommendation(NamedTuple):
 
     For classifiers ``model`` is the classifier that usually predicts better with so many records,
     by a measured rule: logistic regression if ``n * epsilon / p`` is at least 100, for the p
-    parameters that it would have. Otherwise it is empty.
+    parameters that it would have; of C classes, if ``n * epsilon / (C * p)`` is at least 40.
+    Otherwise it is empty.
     """
 
     mechanism: str

@@ -35,3 +35,13 @@ def test_recommendation_compares_the_classifiers_of_two_classes():
     assert many.errors["map"] < many.errors["sampler"]
     line = BayesianLinearRegression(bounds_X=([0] * 5, [1] * 5), bounds_y=(0, 1))
     assert recommend(line, 2000, epsilon=1.0).model == ""
+
+
+def test_recommendation_knows_the_limit_of_several_classes():
+    model = BayesianLogisticRegression(bounds=([0] * 5, [1] * 5), classes=[0, 1, 2])
+    few, many = (recommend(model, n, epsilon=1.0) for n in (1800, 2000))  # 3 x 16 parameters
+    assert few.model == "BayesianNaiveBayes"
+    assert (many.mechanism, many.model) == ("map", "BayesianLogisticRegression")
+    assert many.errors["sampler"] == float("inf")
+    assert many.errors["map"] < few.errors["map"] * 1.2
+    assert report(model, 200_000).ratio < report(model, 1000).ratio
