@@ -147,7 +147,7 @@ def test_a_printed_ledger_says_what_is_left() -> None:
     assert first.startswith("all releases  spent epsilon=1.0")
     assert "left epsilon=2.0" in first
     assert anna.startswith("anna          spent epsilon=0.0, delta=0.0; left epsilon=0.5")
-    assert last == "1 releases, unit: none yet"
+    assert last == "1 release, unit: none yet"
 
 
 def test_steps_whose_noise_follows_from_others_say_so() -> None:

@@ -418,7 +418,8 @@ class BudgetAccountant:
                 (part.name, part.spent.rounded_up(), part.left.rounded_down(), part.ceiling)
                 for part in self.allotments()
             ]
-            about = f"{len(self)} releases, unit: {self.unit or 'none yet'}"
+            count = len(self)
+            about = f"{count} release{'s' * (count != 1)}, unit: {self.unit or 'none yet'}"
         except LedgerError as error:
             return f"{self!r}: {error}"
         width = max(len(name) for name, *_ in lines)
