@@ -28,7 +28,7 @@ errors right within a factor of 2.
 Run ``python -m benchmarks.accuracy.honesty`` for all cells, in an hour. Quick modes, of seconds:
 
     --n 20000 --epsilon 1 --releases 12 --families income,wages
-    --n 3000 --epsilon 1 --releases 12 --families fresh      # a group: older, awkward, fresh, wide
+    --n 3000 --epsilon 1 --releases 12 --families fresh      # groups: older, awkward, ...
     --families tables --releases 20 --epsilon 1 4            # the public tables, of their own sizes
     --n 2000 --epsilon 0.5 --releases 60 --families six      # R² of the worst release
 
@@ -53,6 +53,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy import stats
 
+import benchmarks.data.sought_families  # noqa: F401
 from benchmarks.data.families import FAMILIES, Data, FloatArray, seen
 from benchmarks.data.regression import CHOSEN_ON, TABLES
 from dpbayes_sklearn import (
