@@ -29,7 +29,6 @@ from sklearn.metrics import log_loss
 
 from benchmarks.accuracy import honesty
 from benchmarks.accuracy.regression import score
-from benchmarks.data.families import FAMILIES
 from benchmarks.data.regression import TABLES
 from benchmarks.data.tables import table_split
 from dpbayes_sklearn import BayesianNaiveBayes
@@ -79,8 +78,9 @@ Cell = tuple[str, int, float]
 CELLS: dict[str, list[Cell]] = {
     "linear": [
         *((name, 20_000, 1.0) for name in (
-            "normal", "income", "wages", "yes_no", "zeros", "rare_level", "correlated", "no_effects",
-            "saturating", "code_999", "log_normal_1_5", "nearly_constant", "sparse_columns",
+            "normal", "income", "wages", "yes_no", "zeros", "rare_level", "correlated",
+            "no_effects", "saturating", "code_999", "log_normal_1_5", "nearly_constant",
+            "sparse_columns",
         )),
         *((name, 3000, 4.0) for name in ("hospital", "student", "hours", "interaction")),
         ("wages", 20_000, 4.0),
@@ -119,8 +119,9 @@ def variants(subject: str, only: list[str]) -> Iterator[Variant]:
                 continue
             now = getattr(import_module(f"dpbayes_sklearn.{module}"), name)
             for factor in (Fraction(1, 2), Fraction(2)):
-                changes = {f"{name} × {factor}": scaled(now, factor)}
-                if hasattr(now, "_fields"):
+                if not hasattr(now, "_fields"):
+                    changes = {f"{name} × {factor}": scaled(now, factor)}
+                else:
                     parts = [now._replace(**{f: getattr(now, f) * factor}) for f in now._fields]
                     whole = [type(now)(*(x / sum(one) for x in one)) for one in parts]
                     changes = {
@@ -180,13 +181,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("subjects", nargs="*", default=[*RULES])
     parser.add_argument("--only", nargs="+", default=[])
+    parser.add_argument("--cells", nargs="+", default=[], help="families and tables")
     parser.add_argument("--releases", type=int, default=4)
     parser.add_argument("--output")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     print("| rule | value | pays most | costs most |\n" + "|---" * 4 + "|")
     for subject in options.subjects:
-        cells = CELLS[subject]
+        cells = [c for c in CELLS[subject] if not options.cells or c[0] in options.cells]
         now = {cell: measured(subject, cell, options.releases) for cell in cells}
         for module, name, title, value in variants(subject, options.only):
             room = import_module(f"dpbayes_sklearn.{module}")
