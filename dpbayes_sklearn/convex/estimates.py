@@ -291,6 +291,6 @@ def _shrunk(
         after = np.linalg.solve(precision, weighted.T @ equation.right - centre)
         way = np.asarray((way + after) / 2)
     most = _MOST_EXPLAINED + _UNSEEN * known.tails.sd / n * known.target.farthest**2
-    while _explained(known, mode + way, equation.matrix) > most:
+    while design.intercept and _explained(known, mode + way, equation.matrix) > most:
         way = vectors @ ((vectors.T @ (mode + way)) / (1 + np.maximum(values, 0.0) / n)) - mode
     return way, np.asarray(np.linalg.inv(precision))
