@@ -34,9 +34,9 @@ Run ``python -m benchmarks.accuracy.honesty`` for all cells, in an hour. Quick m
 
 ``--output cells.csv`` writes the cells, ``--before cells.csv`` prints those of another run in
 square brackets; ``--print cells.csv`` only prints a file: coverage, and in brackets the width and
-the share of slopes without an interval, then means over families; with ``--page page.md`` these
-into the page, too, between its lines ``<!-- cells: begin -->`` and ``<!-- cells: end -->``. ``--mechanism gaussian`` has a delta of
-1e-6; ``--jobs 2`` has two processes.
+the share of slopes without an interval, then means over families; with ``--page page.md`` these go
+into the page, too, between its lines ``<!-- cells: begin -->`` and ``<!-- cells: end -->``.
+``--mechanism gaussian`` has a delta of 1e-6; ``--jobs 2`` has two processes.
 """
 
 from __future__ import annotations
