@@ -154,7 +154,8 @@ class MomentsPlan(StepPlan[LinearRecords, Moments]):
             return Step(what, self.cost, None, "none", ask=ask, read=partial(read, law=None))
         own = Fraction(self.cost.epsilon) * share
         law, part = of.law(self.cost.unit, own), Budget(own, unit=self.cost.unit)
-        return Step(what, part, law, ask=ask, read=partial(read, law=law))
+        told = partial(read, law=law)
+        return Step(what, part, law, structure=of, ask=ask, read=told)
 
     def _deviation(self, step: int) -> float:
         """Return that of the noise of an entry beside the diagonal, for a limit of 1."""
