@@ -137,7 +137,7 @@ def learn(options: Namespace) -> None:
         raise FileError("--texts needs --delta, as in --delta 1e-6; or declare texts in --schema.")
     declared = {} if given is None else read_columns(given, options.target)
     kinds = {"numbers": options.numbers, "dates": options.dates, "texts": options.texts}
-    frame = typed_frame(file, declared, kinds)
+    frame, groups = typed_frame(file, declared, kinds, options.groups)
     if options.target not in frame.columns:
         raise FileError(
             f"Say what the column {options.target!r} holds: --numbers, --dates or --texts, or "
@@ -151,7 +151,7 @@ def learn(options: Namespace) -> None:
             target=options.target,
             bins=options.bins or None,
             delta=options.delta,
-            groups=None if options.groups is None else stored(file, [(options.groups, None)])[0],
+            groups=groups,
             privacy_unit=_unit(options),
             accountant=_accountant(options),
         )

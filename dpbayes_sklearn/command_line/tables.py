@@ -30,10 +30,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from importlib import import_module
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
-from typing import Any, ClassVar, NamedTuple, TextIO
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -76,40 +76,44 @@ class Form(NamedTuple):
 PLAIN = Form()
 
 
-Batch = dict[str, list[Any]]
+Batch = dict[str, Sequence[Any]]
 """The cells of some columns and some records, as they are written."""
 
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A table in a text: names in its first line, and a line for each record."""
+    """A table in a text: names in its first line, and a line for each record.
+
+    It is read once, so it may also be a pipe.
+    """
 
     path: Path
     names: tuple[str, ...]
     form: Form
+    lines: Iterator[str]
 
     @classmethod
     def open(cls, path: Path, form: Form = PLAIN) -> CsvFile:
         """Read the names in the first line; refuse a file that ends there."""
-        with _opened(path, form) as file:
-            names = _names(file.readline().rstrip("\r\n"), path, form)
-            _refuse_nothing(file.read(1), path)
-        return cls(path, names, form)
+        lines = _lines(path, form)
+        names = _names(next(lines, ""), path, form)
+        second = next(lines, "")
+        _refuse_nothing(second, path)
+        return cls(path, names, form, chain([second], lines))
 
     def batches(self, names: Iterable[str]) -> Iterator[Batch]:
         """Return the cells of some columns, of some records at a time."""
         return self._batches({name: place_of(name, self.names) for name in names})
 
     def _batches(self, places: Mapping[str, int]) -> Iterator[Batch]:
-        size = max(1, _CELLS_A_BATCH // len(self.names))
-        with _opened(self.path, self.form) as file:
-            file.readline()
-            records = _records(file, self.path, self.form, 2)
-            while lines := [*islice(records, size)]:
-                yield {
-                    name: [line[j] if j < len(line) else _MISSING_CELL for line in lines]
-                    for name, j in places.items()
-                }
+        width = len(self.names)
+        lacking = [_MISSING_CELL] * width
+        records = _records(self.lines, self.path, self.form, 2)
+        while lines := [*islice(records, max(1, _CELLS_A_BATCH // width))]:
+            if {*map(len, lines)} != {width}:
+                lines = [[*line, *lacking][:width] for line in lines]
+            columns = [*zip(*lines, strict=True)]
+            yield {name: columns[j] for name, j in places.items()}
 
 
 @dataclass(frozen=True)
@@ -163,9 +167,7 @@ def column_kinds(path: Path, form: Form = PLAIN) -> dict[str, Kind]:
     """Return the columns of a file, and what their types say, without looking at any record."""
     if path.suffix == ".parquet":
         return kinds_of_columns(_records_of(path).schema.empty_table())
-    with _opened(path, form) as file:
-        names = _names(file.readline().rstrip("\r\n"), path, form)
-    return dict.fromkeys(names, "anything")
+    return dict.fromkeys(_names(next(_lines(path, form), ""), path, form), "anything")
 
 
 def _records_of(path: Path) -> Any:
@@ -180,17 +182,20 @@ def _arrow(part: str) -> Any:
         raise FileError("Parquet files need pyarrow: pip install pyarrow.") from None
 
 
-def _opened(path: Path, form: Form) -> TextIO:
+def _lines(path: Path, form: Form) -> Iterator[str]:
     csv.field_size_limit(sys.maxsize)
     try:
-        return path.open(newline="\n", encoding=form.encoding, errors="replace")
+        file = path.open(newline="\n", encoding=form.encoding, errors="replace")
     except LookupError:
         raise FileError(f"There is no encoding {form.encoding!r}.") from None
+    with file:
+        yield from file
 
 
 def _names(first_line: str, path: Path, form: Form) -> tuple[str, ...]:
     """Return the names in the first line, which an error must not show: it may be a record."""
-    if "\r" in first_line.removesuffix("\r"):
+    first_line = first_line.rstrip("\r\n")
+    if "\r" in first_line:
         raise FileError(f"The lines of {path.name} must end with LF or CR LF, not with CR alone.")
     if REPLACED in first_line:
         raise FileError(
@@ -211,8 +216,7 @@ def _names(first_line: str, path: Path, form: Form) -> tuple[str, ...]:
 def _records(lines: Iterable[str], path: Path, form: Form, line: int) -> Iterator[list[str]]:
     """Yield the cells of every record, the first of which is in a line of this number."""
     above = line
-    plain = (text.replace("\r\n", "\n").replace("\r", " ") for text in lines)
-    reader = csv.reader(plain, delimiter=form.sep, strict=True)
+    reader = csv.reader(map(_plain, lines), delimiter=form.sep, strict=True)
     try:
         for record in reader:
             yield record
@@ -224,6 +228,11 @@ def _records(lines: Iterable[str], path: Path, form: Form, line: int) -> Iterato
         f"{path.name} is not written as RFC 4180 says: a quoted cell of the record in line {line} "
         f"{broken}. It would join records, so nobody could tell whose they are."
     )
+
+
+def _plain(line: str) -> str:
+    """Return a line that ends with LF; any other CR is a space."""
+    return line.replace("\r\n", "\n").replace("\r", " ") if "\r" in line else line
 
 
 def as_number(text: str) -> float | None:
@@ -345,7 +354,7 @@ def parsed(batch: Batch, domains: Mapping[str, Domain], form: Form) -> Columns:
 def stored(file: DataFile, asked: Sequence[tuple[str, Domain | None]]) -> list[Column]:
     """Return columns, parsed by a domain or texts as they are, in a file mapped into memory."""
     kept = [_kept(domain, file.form) for _, domain in asked]
-    row = np.dtype([(str(j), each.dtype) for j, each in enumerate(kept)])
+    row = np.dtype([(str(j), each.dtype) for j, each in enumerate(kept)], align=True)
     found = file.batches([name for name, _ in asked])
     try:
         with TemporaryFile() as disk:
@@ -366,11 +375,15 @@ def stored(file: DataFile, asked: Sequence[tuple[str, Domain | None]]) -> list[C
 
 
 def typed_frame(
-    file: DataFile, declared: Mapping[str, Domain], kinds: Mapping[str, Sequence[str]]
-) -> Columns:
-    """Return some columns as a frame, of types that are public: as the user has said.
+    file: DataFile,
+    declared: Mapping[str, Domain],
+    kinds: Mapping[str, Sequence[str]],
+    persons: str | None = None,
+) -> tuple[Columns, Column | None]:
+    """Return some columns as a frame, of types that are public, and whose record each is.
 
-    A cell that is no number or date is missing, so that no cell decides the type of a column.
+    The user has said the types. A cell that is no number or date is missing, so that no cell
+    decides the type of a column.
     """
     of_kind = {"numbers": UNBOUNDED_NUMBERS, "dates": UNBOUNDED_DATES, "texts": None}
     asked: list[tuple[str, Domain | None]] = [*declared.items()]
@@ -378,7 +391,10 @@ def typed_frame(
     named = [name for name, _ in asked]
     if repeated := [name for name, times in Counter(named).items() if times > 1]:
         raise FileError(f"The column {repeated[0]!r} is named twice.")
-    return Columns(named, stored(file, asked))
+    if persons is None:
+        return Columns(named, stored(file, asked)), None
+    *columns, groups = stored(file, [*asked, (persons, None)])
+    return Columns(named, columns), groups
 
 
 def _instants(seconds: FloatArray) -> AnyArray:

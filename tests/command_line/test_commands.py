@@ -501,7 +501,7 @@ def test_no_date_decides_how_other_dates_are_learned(files: Path, cell: str) -> 
     others = ["9999-12-31", "0800-12-25", "2020-02-29T12:30"]
     Path("days.csv").write_text("\n".join(["day", *others, cell, ""]), encoding="utf-8")
     file = read_data(Path("days.csv"), Form())
-    days = typed_frame(file, {}, {"numbers": [], "dates": ["day"], "texts": []})["day"]
+    days = typed_frame(file, {}, {"numbers": [], "dates": ["day"], "texts": []})[0]["day"]
     assert str(days.dtype) == "datetime64[us]"
     assert [str(day)[:16] for day in np.asarray(days)[:3]] == [
         "9999-12-31T00:00", "0800-12-25T00:00", "2020-02-29T12:30"

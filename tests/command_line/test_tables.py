@@ -70,11 +70,11 @@ def test_a_fit_to_kept_columns_is_the_fit_to_the_cells(files: Path, capsys: Any,
     """Without noise, and with a seed: the same document."""
     schema = read_schema(files / f"{name}.json")
     target = "wage" if name == "regression" else "job"
-    file = CsvFile.open(files / "data.csv")
     asked = [*schema.columns.items(), (target, schema.target)]
-    (batch,) = file.batches([column for column, _ in asked])
+    names = [column for column, _ in asked]
+    (batch,) = CsvFile.open(files / "data.csv").batches(names)
     *X, y = [tables.read_cells(batch[column], domain, PLAIN) for column, domain in asked]
-    *kept, target_kept = stored(file, asked)
+    *kept, target_kept = stored(CsvFile.open(files / "data.csv"), asked)
     kind: Any = BayesianLinearRegression if name == "regression" else BayesianNaiveBayes
     for epsilon in (1.0, float("inf")):
         model = kind(epsilon, schema=schema, random_state=0)
@@ -171,3 +171,20 @@ def test_a_table_without_records_is_refused(tmp_path: Path) -> None:
     (tmp_path / "none.csv").write_text("a,b\n")
     with pytest.raises(FileError, match="has no records"):
         CsvFile.open(tmp_path / "none.csv")
+
+
+def test_a_pipe_is_read_once(files: Path) -> None:
+    fit = "fit /dev/stdin --target job --schema classes.json --epsilon 1 --out piped.json"
+    with (files / "data.csv").open() as data:
+        cat = subprocess.Popen(["cat"], stdin=data, stdout=subprocess.PIPE)
+        command = [sys.executable, "-m", "dpbayes_sklearn", *fit.split()]
+        assert subprocess.run(command, stdin=cat.stdout, capture_output=True).returncode == 0
+        assert cat.stdout is not None
+        cat.stdout.close()
+        assert cat.wait() == 0
+
+
+def test_persons_and_columns_are_learned_from_in_one_pass(files: Path, capsys: Any) -> None:
+    learn = ("learn", "data.csv", "--target", "wage", "--epsilon", "20", "--groups", "id")
+    assert run(capsys, *learn, "--numbers", "age", "wage")[0] == 0
+    assert [*read_schema(files / "schema.json").columns] == ["age"]
