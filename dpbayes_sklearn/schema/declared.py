@@ -119,6 +119,25 @@ class Outside(NamedTuple):
     outside: int
     missing: int
 
+    @classmethod
+    def of(cls, domain: Domain, column: AnyArray) -> Outside:
+        """Count the values of a column that a domain does not hold."""
+        other, missing = ~domain.holds(column), is_missing(column)
+        return cls(int((other & ~missing).sum()), int((other & missing).sum()))
+
+    def plus(self, more: Outside) -> Outside:
+        """Return the counts of both."""
+        return Outside(self.outside + more.outside, self.missing + more.missing)
+
+    def line(self, name: str, domain: Domain, n: int) -> str:
+        """Return the counts of n values of a column, in words."""
+        gaps = f", {self.missing} missing" if self.missing else ""
+        return f"{name}: {self.outside} of {n} values outside {domain.short}{gaps}"
+
+
+NOT_PRIVATE = "Not private: these counts are exact. Do not publish them."
+"""What is printed above counts of values outside their domain."""
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class Schema:
@@ -265,15 +284,10 @@ class Schema:
         >>> counts["job"]
         Outside(outside=1, missing=1)
         """
-        counts, lines = {}, ["Not private: these counts are exact. Do not publish them."]
+        counts, lines = {}, [NOT_PRIVATE]
         for name, domain, column in self._columns_of(X, y):
-            other, missing = ~domain.holds(column), is_missing(column)
-            found = Outside(int((other & ~missing).sum()), int((other & missing).sum()))
-            gaps = f", {found.missing} missing" if found.missing else ""
-            lines.append(
-                f"{name}: {found.outside} of {other.size} values outside {domain.short}{gaps}"
-            )
-            counts[name] = found
+            counts[name] = Outside.of(domain, column)
+            lines.append(counts[name].line(name, domain, column.size))
         print("\n".join(lines))
         return counts
 
