@@ -337,10 +337,12 @@ def evidence(
     precision, prior = 1.0 / variance, (pooled.variance[:, None] * parts.isotropic)[..., None]
     total = precision.sum(axis=1) + 1.0 / prior
     mean = ((observed[..., None] * precision).sum(axis=1) + center / prior) / total
-    misfit = ((observed[..., None] - mean[:, None]) ** 2 * precision).sum(axis=1)
-    log = np.log(variance).sum(axis=1) + np.log(total) + np.log(prior)
-    log_evidence = -0.5 * parts.weight * (log + misfit + (mean - center) ** 2 / prior).sum(axis=1)
-    log_evidence += len(counts) * parts.log_volume[:, None]
+    own = precision.sum(axis=1)
+    between = (observed[..., None] * precision).sum(axis=1) / own
+    misfit = ((observed[..., None] - between[:, None]) ** 2 * precision).sum(axis=1)
+    log = np.log(variance).sum(axis=1) + np.log(own)
+    log_evidence = -0.5 * parts.weight * (log + misfit).sum(axis=1)
+    log_evidence += (len(counts) - 1) * parts.log_volume[:, None]
     return RowEvidence(parts, spreads, log_evidence, observed, precision, total, mean)
 
 
