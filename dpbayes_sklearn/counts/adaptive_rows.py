@@ -349,13 +349,13 @@ def evidence(
 def prior_weights(freedom: int, ordered: bool) -> FloatArray:
     r"""Return prior weights of the spreads; of ordered features exchangeable, then smooth ones.
 
-    Positive spreads are log-normal around :math:`\min(5/D, 0.3)`, D being the degrees of freedom
+    Positive spreads are log-normal around :math:`\min(1/D, 0.3)`, D being the degrees of freedom
     of all rows together: many features cannot all be very informative.
 
     >>> prior_weights(100, ordered=False).round(2)
     array([0.1 , 0.  , 0.  , 0.02, 0.14, 0.31, 0.28, 0.11, 0.04])
     """
-    away = np.log(SPREADS[1:] / min(5.0 / freedom, 0.3)) / _LOG_G_SD
+    away = np.log(SPREADS[1:] / min(1.0 / freedom, 0.3)) / _LOG_G_SD
     positive = np.exp(-0.5 * away**2)
     positive *= (1.0 - _NO_SPREAD) / positive.sum()
     if ordered:
