@@ -530,8 +530,8 @@ class Bins:
         if not isinstance(self.n_bins, str):
             return domain.in_bins(self._given[j])
         whole = self.looks_at_types(domain) and kind in WHOLE_KINDS
-        values, wanted = domain.n_integers or math.inf, self._rule()
-        return domain.in_bins(values if whole and values <= 2 * wanted else wanted)
+        values, wanted = domain.n_integers, self._rule()
+        return domain.in_bins(values if whole and values and values <= 2 * wanted else wanted)
 
     def looks_at_types(self, domain: Domain | None) -> bool:
         """Return whether the bins of a domain depend on the dtype of its column."""
