@@ -31,9 +31,9 @@ RARE = (
 )  # fmt: skip
 SMALL = (
     "appendicitis", "australian", "balance", "breast cancer", "bupa", "cleveland", "crx",
-    "dermatology", "diabetes", "digits 3 and 8", "ecoli1", "haberman", "hayes-roth", "iris", "led7digit",
-    "lymphography", "monk-2", "newthyroid", "pima", "saheart", "spectfheart", "tae", "vehicle0",
-    "wdbc", "wine", "wisconsin", "zoo",
+    "dermatology", "diabetes", "digits 3 and 8", "ecoli1", "haberman", "hayes-roth", "iris",
+    "led7digit", "lymphography", "monk-2", "newthyroid", "pima", "saheart", "spectfheart", "tae",
+    "vehicle0", "wdbc", "wine", "wisconsin", "zoo",
 )  # fmt: skip
 
 
