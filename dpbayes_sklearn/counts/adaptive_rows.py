@@ -27,18 +27,21 @@ remaining correlation is left out.
 
 **How far rows spread around their pooled row: a mixture learned from all features.**
 
-Evidence for a spread g with the pooled row integrated out. In coordinates of a class,
-:math:`s_c = \sigma^2/n_c^2 + \lambda/n_c + g\lambda`; the pooled row has precision
-:math:`W = \sum_c 1/s_c + 1/\varrho` and mean
-:math:`\hat\mu = (\sum_c x_c/s_c + h/\varrho)/W`, so
+Evidence for a spread g with the pooled row integrated out under a flat prior. In coordinates of a
+class, :math:`s_c = \sigma^2/n_c^2 + \lambda/n_c + g\lambda`; with :math:`w = \sum_c 1/s_c` and
+:math:`\bar x = \sum_c x_c/s_c / w`,
 
-.. math:: \ell = -\tfrac12 \Bigl[\sum_c \log s_c + \log W + \log \varrho
-    + \sum_c (x_c - \hat\mu)^2/s_c + (\hat\mu - h)^2/\varrho\Bigr].
+.. math:: \ell = -\tfrac12 \Bigl[\sum_c \log s_c + \log w + \sum_c (x_c - \bar x)^2/s_c\Bigr].
+
+So only differences of classes speak for a spread. Under the prior :math:`N(h, \varrho)` the shape
+of the pooled row did, and where one class has nearly all records the rows of the other were
+flattened.
 
 **Evidence of rows about class counts.**
 
-Contrasts of a row are :math:`n_c` times what the other classes' rows let expect. With the pooled
-row learned from the other classes only, :math:`W_- = W - 1/s_c` and
+Contrasts of a row are :math:`n_c` times what the other classes' rows let expect. The pooled row has
+precision :math:`W = w + 1/\varrho` and mean :math:`\hat\mu = (w \bar x + h/\varrho)/W`. With it
+learned from the other classes only, :math:`W_- = W - 1/s_c` and
 :math:`\mu_- = (W\hat\mu - x_c/s_c)/W_-`, the log message for a count :math:`\nu` is
 
 .. math:: \sum_j \sum_l \log N\bigl(a_{cl};\; \nu\mu_-,\;
