@@ -16,6 +16,7 @@ from typing import Any
 from dpbayes_sklearn import planning
 from dpbayes_sklearn._presenting import wrapped_log
 from dpbayes_sklearn.base.published import from_json
+from dpbayes_sklearn.classifier import BayesianClassifier
 from dpbayes_sklearn.command_line.demonstration import main as demonstration
 from dpbayes_sklearn.command_line.files import (
     FileError,
@@ -71,7 +72,7 @@ def write_schema(options: Namespace) -> None:
 
 
 def fit(options: Namespace) -> None:
-    """Fit naive Bayes, or a regression if the target is an interval, and write it as JSON."""
+    """Fit a classifier, or a regression if the target is an interval, and write it as JSON."""
     read = {"data": options.data, "schema": options.schema, "ledger": options.ledger}
     refuse_to_overwrite(options.out, read)
     if options.weights is not None and options.max_weight is None:
@@ -93,7 +94,9 @@ def fit(options: Namespace) -> None:
 def _estimator(options: Namespace, schema: Schema) -> Any:
     """Return the model that is asked for, not fitted."""
     assert schema.target is not None
-    kind: Any = BayesianLinearRegression if schema.target.is_numeric else BayesianNaiveBayes
+    counts = options.mechanism is not None or bool(options.delta)
+    classifier: Any = BayesianNaiveBayes if counts else BayesianClassifier
+    kind: Any = BayesianLinearRegression if schema.target.is_numeric else classifier
     of_logistic = {"effects": options.effects, "intervals": options.intervals}
     if options.model is not None:
         if schema.target.is_numeric:

@@ -112,8 +112,6 @@ class NetworkSimulation(Simulation):
 
 
 _LOG_ODDS = 1.5  # Standard deviation of simulated log odds: an area under the curve of about 0.8.
-# If private and exact log odds correlate less, there is nothing but noise.
-_LEAST_CORRELATION = 0.05
 _SOME_RECORDS = 4000  # Log odds are compared for this many records of a data set.
 _EXPLAINED = 0.5  # Simulated features explain this share of the target's variance.
 _UNIFORM_SD = 12**-0.5  # Standard deviation of a uniform variable, in widths of its range.
@@ -220,14 +218,6 @@ class _GuessedColumns(Simulation):
     public: Schema
     spread: Spread = USUAL
 
-    def prediction_error(self) -> float:
-        """Return how far the noise moves predictions, over the spread of exact ones."""
-        return float(np.median([self._moved() for _ in range(_FEW_REPEATS)]))
-
-    @abstractmethod
-    def _moved(self) -> float:
-        """Return the same for one simulated data set."""
-
     def _features(self) -> Table:
         rho, common = self.spread.correlation, self.rng.normal(size=self.n)
         columns: list[FloatArray | IntArray] = []
@@ -281,7 +271,12 @@ class LinearSimulation(_GuessedColumns):
         means = np.mean(self._deviations, axis=0)
         return dict(zip(self._names[1:], map(float, means[1:]), strict=True))
 
+    def prediction_error(self) -> float:
+        """Return how far the noise moves predictions, over the spread of exact ones."""
+        return float(np.median([self._moved() for _ in range(_FEW_REPEATS)]))
+
     def _moved(self) -> float:
+        """Return the same for one simulated data set."""
         table = self._features()
         private, exact = self._both(table)
         x = np.concatenate([chunk.copy() for _, chunk in self.design.chunks(table)])
@@ -346,13 +341,6 @@ class LogisticSimulation(_GuessedColumns):
     def _differences(self) -> FloatArray:
         private, exact = self._predictions()
         return np.asarray(np.abs(private - exact)[:_SOME_RECORDS].ravel())
-
-    def _moved(self) -> float:
-        r"""Return :math:`\sqrt{1/r^2 - 1}`: what a ridge shrinks is not noise, and still ranks."""
-        private, exact = self._predictions()
-        correlation = float(np.corrcoef(private.ravel(), exact.ravel())[0, 1])
-        r = max(correlation, _LEAST_CORRELATION)
-        return math.sqrt(1 / r**2 - 1)
 
     def _predictions(self) -> tuple[FloatArray, FloatArray]:
         """Return the log odds of a simulated data set's records, private and exact."""

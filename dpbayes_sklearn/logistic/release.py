@@ -64,7 +64,7 @@ from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
 from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Step, StepPlan, composed
 
-_FEW_RECORDS, _FEW_WITH_CLASSES = 100, 40
+_FEW_RECORDS, _FEW_WITH_CLASSES = 20, 40
 _LOOK_SHARE = Fraction(1, 10)  # Histograms of the numbers get this part of epsilon.
 # The curvature gets the first part of epsilon, or the second if records are very many.
 _CURVATURE_SHARE, _LESS_CURVATURE_SHARE = Fraction(3, 10), Fraction(3, 20)

@@ -499,8 +499,9 @@ def declared_classes(classes: Any, unseen: Any = None) -> Categories:
 class Bins:
     """The rule that cuts intervals into bins, from public quantities only.
 
-    ``n_bins="auto"`` gives integers and booleans of a small declared range one bin per value.
-    Anything else gets twice the integer nearest to 0.8 (n epsilon / C d)^0.4, from 4 to 16. For
+    ``n_bins="auto"`` gives integers and booleans one bin per value if their declared range has at
+    most twice as many values as there would be bins otherwise, and at most 32. Anything else gets
+    twice the integer nearest to 0.8 (n epsilon / C d)^0.4, from 4 to 16. For
     mechanisms on trees of splits, whose sensitivity grows with every doubling, it is the power of
     two nearest to 0.75 (n / (1 + b))^(1/3), from 2 to 16, b = 2(d+1)/epsilon. C is the number of
     classes, 2 if it is not known beforehand.
@@ -530,7 +531,8 @@ class Bins:
         if not isinstance(self.n_bins, str):
             return domain.in_bins(self._given[j])
         whole = self.looks_at_types(domain) and kind in WHOLE_KINDS
-        return domain.in_bins(domain.n_integers if whole else self._rule())
+        values, wanted = domain.n_integers, self._rule()
+        return domain.in_bins(values if whole and values and values <= 2 * wanted else wanted)
 
     def looks_at_types(self, domain: Domain | None) -> bool:
         """Return whether the bins of a domain depend on the dtype of its column."""

@@ -29,7 +29,7 @@ def test_log_odds_are_simulated():
 
 def test_recommendation_compares_the_classifiers_of_two_classes():
     model = BayesianLogisticRegression(bounds=([0] * 5, [1] * 5), classes=[0, 1])
-    few, many = (recommend(model, n, epsilon=1.0) for n in (1000, 2000))  # 16 parameters
+    few, many = (recommend(model, n, epsilon=1.0) for n in (300, 400))  # 16 parameters
     assert few.model == "BayesianNaiveBayes"
     assert (many.mechanism, many.model) == ("map", "BayesianLogisticRegression")
     assert many.errors["map"] < many.errors["sampler"]
