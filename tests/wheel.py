@@ -95,6 +95,7 @@ def try_out(python: str, wheel: str, sklearn: str) -> None:
         work = folder / "work"
         work.mkdir()
         print(run(own, "-c", FIT, cwd=work), end="", flush=True)
+        assert run(own.with_name("dpbayes"), cwd=work).startswith("usage: dpbayes")
         main = (own, "-m", "dpbayes_sklearn")
         told = run(*main, "demo", "--repeats", "1", "--epsilon", "1", cwd=work)
         assert ("No figures" in told) is not ("[plot]" in wheel), told
