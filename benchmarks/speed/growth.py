@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.speed.clock import measure
 from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, Categories, Schema
 
-REPEATS = 2
+REPEATS = 3
 
 
 def naive_bayes(rng: np.random.Generator, n: int, d: int) -> tuple[Any, Any, Any]:
