@@ -270,8 +270,9 @@ class Report:
         Of a discrete classifier: the mean error of a released count over an average count of the
         rarest class, both of the fewest bins that ``n_bins="auto"`` makes. Of a logistic
         regression: 20 parameters over the number of records times epsilon (40 of every class from
-        three classes on); if the rarest of two classes has a share s, over 4 s (1 - s) of it. Of a linear regression: the standard deviation of
-        the change of predictions by the noise, over that of the predictions.
+        three classes on); if the rarest of two classes has a share s, over 4 s (1 - s) of it. Of a
+        linear regression: the standard deviation of the change of predictions by the noise, over
+        that of the predictions.
     verdict : str
         What that means for the accuracy.
     remedy : str
