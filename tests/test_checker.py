@@ -93,6 +93,9 @@ def models(unit: str) -> Iterator[tuple[Any, ...]]:
         )
         yield logistic, NUMBERS, LABELS
         yield logistic.set_params(epsilon=8.0), NUMBERS, LABELS
+        for k in (3, 5):
+            several = clone(logistic).set_params(classes=[*range(k)], intervals="auto")
+            yield several, NUMBERS, np.arange(len(LABELS)) % k
     for mechanism in ("laplace", "gaussian", "geometric", "laplace_improved"):
         counts = DirichletMultinomial(
             categories=Categories([0, 1, 2]), mechanism=mechanism, delta=1e-6, **own
