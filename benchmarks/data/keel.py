@@ -1,8 +1,8 @@
 """Tables of the KEEL repository whose domains stand in the head of their file, and a few others.
 
 Numbers have the ranges of that head and no bins, so ``n_bins="auto"`` cuts them. ``RARE`` has rare
-classes, often beside many columns; ``SMALL`` has a few hundred records. Rules were chosen on every other table of a list, by the
-alphabet: ``chosen_on`` tells.
+classes, often beside many columns; ``SMALL`` has a few hundred records. Rules were chosen on every
+other table of a list, by the alphabet: ``chosen_on`` tells.
 """
 
 from __future__ import annotations
