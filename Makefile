@@ -14,7 +14,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal -q
 test coverage test-oldest audit: export OPENBLAS_NUM_THREADS = 1
 test coverage test-oldest audit: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo test test-spark coverage lint format docs check audit bench bench-data bench-peers bench-defaults bench-dp-ebm audit-peers test-oldest test-wheel release-check clean
+.PHONY: help demo test test-spark coverage lint format docs check audit bench bench-data bench-peers bench-speed bench-defaults bench-dp-ebm audit-peers test-oldest test-wheel release-check clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -72,6 +72,9 @@ bench: bench-data  ## run all benchmarks and write docs/benchmarks (50 minutes a
 
 bench-peers: bench-data  ## only the table beside diffprivlib
 	$(BIN)/python -m benchmarks.report --only peers
+
+bench-speed: $(VENV)/.extra-bench  ## ratios of speed that got worse since they were committed
+	$(BIN)/python -m benchmarks.speed.ratios
 
 bench-defaults: bench-data  ## naive Bayes with default parameters on fifteen tables (half an hour)
 	$(BIN)/python -m benchmarks.accuracy.defaults

@@ -12,6 +12,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.base.published import from_json
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
+from dpbayes_sklearn.classifier import BayesianClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.display import (
     ContributionDisplay,
@@ -36,6 +37,7 @@ from dpbayes_sklearn.survival import LifeTable
 __version__ = "0.2.0"
 
 __all__ = [
+    "BayesianClassifier",
     "BayesianLinearRegression",
     "BayesianLogisticRegression",
     "BayesianNaiveBayes",

@@ -7,41 +7,49 @@ import os
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
 from typing import Any
-
-import numpy as np
 
 from dpbayes_sklearn import planning
 from dpbayes_sklearn._presenting import wrapped_log
 from dpbayes_sklearn.base.published import from_json
+from dpbayes_sklearn.classifier import BayesianClassifier
 from dpbayes_sklearn.command_line.demonstration import main as demonstration
 from dpbayes_sklearn.command_line.files import (
-    UNBOUNDED_NUMBERS,
-    CsvFile,
-    DataFile,
     FileError,
-    Form,
     ReservedFile,
-    column_kinds,
-    mark_odd,
     place_of,
     read_columns,
-    read_data,
     read_schema,
     refuse_to_overwrite,
     skeleton,
-    typed_frame,
     with_all_columns,
 )
 from dpbayes_sklearn.command_line.options import parser
+from dpbayes_sklearn.command_line.tables import (
+    REPLACED,
+    UNBOUNDED_NUMBERS,
+    CsvFile,
+    DataFile,
+    Form,
+    column_kinds,
+    parsed,
+    read_cells,
+    read_data,
+    stored,
+    typed_frame,
+)
+from dpbayes_sklearn.data.records import Columns
 from dpbayes_sklearn.exceptions import BudgetError, LedgerError
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.metrics import private_score
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyUnit
 from dpbayes_sklearn.schema import Schema
+from dpbayes_sklearn.schema.declared import NOT_PRIVATE, Outside
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
 
@@ -64,20 +72,18 @@ def write_schema(options: Namespace) -> None:
 
 
 def fit(options: Namespace) -> None:
-    """Fit naive Bayes, or a regression if the target is an interval, and write it as JSON."""
+    """Fit a classifier, or a regression if the target is an interval, and write it as JSON."""
     read = {"data": options.data, "schema": options.schema, "ledger": options.ledger}
     refuse_to_overwrite(options.out, read)
-    file, schema, X, y = _read(options)
-    assert schema.target is not None
     if options.weights is not None and options.max_weight is None:
         raise FileError("--weights needs --max-weight, the most that a record may count: public.")
+    file, schema = _opened(options)
+    X, others = _records(file, schema, options)
     with ReservedFile(options.out, room_for_model(schema)) as out:  # before anything is spent
         model = _estimator(options, schema).set_params(accountant=_accountant(options))
-        weights = (
-            None if options.weights is None else file.column(options.weights, UNBOUNDED_NUMBERS)
-        )
-        groups = _groups(options, file)
-        out.write(model.fit(X, y, groups=groups, sample_weight=weights).to_json())
+        weights = others.get("weights")
+        model.fit(X, others["target"], groups=others.get("groups"), sample_weight=weights)
+        out.write(model.to_json())
     used = {*schema.columns, options.target, options.groups, options.weights}
     if unused := [name for name in file.names if name not in used]:
         print(f"Columns that are not in the schema were ignored: {', '.join(unused)}.")
@@ -88,7 +94,9 @@ def fit(options: Namespace) -> None:
 def _estimator(options: Namespace, schema: Schema) -> Any:
     """Return the model that is asked for, not fitted."""
     assert schema.target is not None
-    kind: Any = BayesianLinearRegression if schema.target.is_numeric else BayesianNaiveBayes
+    counts = options.mechanism is not None or bool(options.delta)
+    classifier: Any = BayesianNaiveBayes if counts else BayesianClassifier
+    kind: Any = BayesianLinearRegression if schema.target.is_numeric else classifier
     of_logistic = {"effects": options.effects, "intervals": options.intervals}
     if options.model is not None:
         if schema.target.is_numeric:
@@ -132,8 +140,8 @@ def learn(options: Namespace) -> None:
         raise FileError("--texts needs --delta, as in --delta 1e-6; or declare texts in --schema.")
     declared = {} if given is None else read_columns(given, options.target)
     kinds = {"numbers": options.numbers, "dates": options.dates, "texts": options.texts}
-    frame = typed_frame(file, [*declared], kinds)
-    if options.target not in frame:
+    frame, groups = typed_frame(file, declared, kinds, options.groups)
+    if options.target not in frame.columns:
         raise FileError(
             f"Say what the column {options.target!r} holds: --numbers, --dates or --texts, or "
             "declare it in --schema."
@@ -146,7 +154,7 @@ def learn(options: Namespace) -> None:
             target=options.target,
             bins=options.bins or None,
             delta=options.delta,
-            groups=_groups(options, file),
+            groups=groups,
             privacy_unit=_unit(options),
             accountant=_accountant(options),
         )
@@ -155,12 +163,23 @@ def learn(options: Namespace) -> None:
     _remind_of_the_ledger(options)
 
 
-def _read(options: Namespace) -> tuple[DataFile, Schema, Any, Any]:
-    """Return a file, its schema, the records and their targets."""
+def _opened(options: Namespace) -> tuple[DataFile, Schema]:
+    """Return a file and its schema."""
     file = read_data(options.data, _form(options))
-    schema = _declared(options, file.names)
-    assert schema.target is not None
-    return file, schema, _records(file, schema), file.column(options.target, schema.target)
+    return file, _declared(options, file.names)
+
+
+def _records(file: DataFile, schema: Schema, options: Namespace) -> tuple[Columns, dict[str, Any]]:
+    """Return the columns of a schema, and by option the target, persons and weights if named."""
+    domains = {"target": schema.target, "groups": None, "weights": UNBOUNDED_NUMBERS}
+    named = {
+        option: (name, domain)
+        for option, domain in domains.items()
+        if (name := getattr(options, option, None)) is not None
+    }
+    kept = stored(file, [*schema.columns.items(), *named.values()])
+    others = dict(zip(named, kept[len(schema) :], strict=True))
+    return Columns([*schema.columns], kept[: len(schema)]), others
 
 
 def _declared(options: Namespace, names: Sequence[str]) -> Schema:
@@ -173,10 +192,6 @@ def _declared(options: Namespace, names: Sequence[str]) -> Schema:
             "it would be predicted from itself. Delete it there."
         )
     return schema
-
-
-def _groups(options: Namespace, file: DataFile) -> Any:
-    return None if options.groups is None else file.texts(options.groups)
 
 
 def _form(options: Namespace) -> Form:
@@ -197,15 +212,29 @@ def _unit(options: Namespace) -> PrivacyUnit:
 
 def check(options: Namespace) -> None:
     """Print how many values are outside their domain: not private, for the data owner."""
-    file, schema, X, y = _read(options)
-    for name, cells in [*zip(schema.columns, X.T, strict=True), (options.target, y)]:
-        mark_odd(cells, file.texts(name))
-    schema.check(X, y)
-    if isinstance(file, CsvFile) and (other := file.other_lines):
+    file, schema = _opened(options)
+    domains: dict[str, Any] = {**schema.columns, options.target: schema.target}
+    found, n, other = dict.fromkeys(domains, Outside(0, 0)), 0, 0
+    for name in domains:
+        place_of(name, file.names)
+    for batch in file.batches(file.names):
+        for name, domain in domains.items():
+            cells = read_cells(batch[name], domain, file.form, odd=...)
+            found[name] = found[name].plus(Outside.of(domain, cells))
+        lines = [*zip(*batch.values(), strict=True)]
+        n, other = n + len(lines), other + sum(any(map(_is_replaced, line)) for line in lines)
+    print(NOT_PRIVATE)
+    for name, domain in domains.items():
+        print(found[name].line("target" if name == options.target else name, domain, n))
+    if isinstance(file, CsvFile) and other:
         print(
-            f"{other} of {len(file.lines)} lines are not {file.form.called}: --encoding may be "
-            "another, such as latin-1."
+            f"{other} of {n} lines are not {file.form.called}: --encoding may be another, such as "
+            "latin-1."
         )
+
+
+def _is_replaced(cell: Any) -> bool:
+    return isinstance(cell, str) and REPLACED in cell
 
 
 def room_for_model(schema: Schema) -> int:
@@ -228,14 +257,32 @@ def predict(options: Namespace) -> None:
     refuse_to_overwrite(options.out, {"model": options.model, "data": options.data})
     model: Any = _model(options.model)
     file = read_data(options.data, _form(options))
-    X, kept = _records(file, model.schema_), [file.texts(name) for name in options.id]
-    if hasattr(model, "predict_proba"):
-        probabilities = model.predict_proba(X)
+    with TemporaryFile("w+", newline="", encoding="utf-8") as written:
+        csv.writer(written).writerows(_predictions(model, file, options.id))
+        written.seek(0)
+        if options.out is None:
+            copyfileobj(written, sys.stdout)
+            return
+        with options.out.open("w", newline="", encoding="utf-8") as out:
+            copyfileobj(written, out)
+    print(f"Wrote {options.out}.")
+
+
+def _predictions(model: Any, file: DataFile, ids: Sequence[str]) -> Iterator[Iterable[Any]]:
+    """Yield the names of the columns, and a line for every record."""
+    domains, classifies = model.schema_.columns, hasattr(model, "predict_proba")
+    names = ["prediction", "standard deviation"]
+    if classifies:
         names = ["prediction", *(f"probability of {label}" for label in model.classes_)]
-        columns = [model.classes_[probabilities.argmax(axis=1)], *probabilities.T]
-    else:
-        names, columns = ["prediction", "standard deviation"], model.predict(X, return_std=True)
-    _write(options.out, [*options.id, *names], zip(*kept, *columns, strict=True))
+    yield [*ids, *names]
+    for batch in file.batches([*domains, *ids]):
+        X = parsed(batch, domains, file.form)
+        if classifies:
+            probabilities = model.predict_proba(X)
+            columns = [model.classes_[probabilities.argmax(axis=1)], *probabilities.T]
+        else:
+            columns = model.predict(X, return_std=True)
+        yield from zip(*(batch[name] for name in ids), *columns, strict=True)
 
 
 def coefficients(options: Namespace) -> None:
@@ -253,9 +300,8 @@ def evaluate(options: Namespace) -> None:
     read = {"model": options.model, "data": options.data, "ledger": options.ledger}
     refuse_to_overwrite(options.out, read)
     model, file = _model(options.model), read_data(options.data, _form(options))
-    X, target = _records(file, model.schema_), model.schema_.target
-    y = file.column(options.target, target)
-    scoring = options.scoring or ("r2" if target.is_numeric else "accuracy")
+    X, others = _records(file, model.schema_, options)
+    scoring = options.scoring or ("r2" if model.schema_.target.is_numeric else "accuracy")
     form, paid = _card_form(options.out), _accountant(options)
     with ReservedFile(
         options.out, room_for_model(model.schema_)
@@ -263,10 +309,10 @@ def evaluate(options: Namespace) -> None:
         found = private_score(
             model,
             X,
-            y,
+            others["target"],
             scoring=scoring,
             epsilon=options.epsilon,
-            groups=_groups(options, file),
+            groups=others.get("groups"),
             accountant=paid,
         )
         out.write(_card(model, form, options, found))
@@ -297,10 +343,6 @@ def _card(model: Any, form: str, options: Namespace, evaluation: Any = None) -> 
         form, evaluation=evaluation, title=options.title, description=options.description
     )
     return text
-
-
-def _records(file: DataFile, schema: Schema) -> Any:
-    return np.stack([file.column(name, d) for name, d in schema.columns.items()], axis=1)
 
 
 def _accountant(options: Namespace) -> BudgetAccountant | None:
@@ -335,15 +377,6 @@ def _model(path: Path) -> Any:
     if not hasattr(model, "schema_"):
         raise FileError(f"{path.name} is not a model of a table.")
     return model
-
-
-def _write(path: Path | None, names: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
-    if path is None:
-        csv.writer(sys.stdout).writerows([names, *rows])
-        return
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([names, *rows])
-    print(f"Wrote {path}.")
 
 
 _PROGRAM = "dpbayes"

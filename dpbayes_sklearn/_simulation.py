@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -112,8 +112,6 @@ class NetworkSimulation(Simulation):
 
 
 _LOG_ODDS = 1.5  # Standard deviation of simulated log odds: an area under the curve of about 0.8.
-# If private and exact log odds correlate less, there is nothing but noise.
-_LEAST_CORRELATION = 0.05
 _SOME_RECORDS = 4000  # Log odds are compared for this many records of a data set.
 _EXPLAINED = 0.5  # Simulated features explain this share of the target's variance.
 _UNIFORM_SD = 12**-0.5  # Standard deviation of a uniform variable, in widths of its range.
@@ -220,14 +218,6 @@ class _GuessedColumns(Simulation):
     public: Schema
     spread: Spread = USUAL
 
-    def prediction_error(self) -> float:
-        """Return how far the noise moves predictions, over the spread of exact ones."""
-        return float(np.median([self._moved() for _ in range(_FEW_REPEATS)]))
-
-    @abstractmethod
-    def _moved(self) -> float:
-        """Return the same for one simulated data set."""
-
     def _features(self) -> Table:
         rho, common = self.spread.correlation, self.rng.normal(size=self.n)
         columns: list[FloatArray | IntArray] = []
@@ -281,7 +271,12 @@ class LinearSimulation(_GuessedColumns):
         means = np.mean(self._deviations, axis=0)
         return dict(zip(self._names[1:], map(float, means[1:]), strict=True))
 
+    def prediction_error(self) -> float:
+        """Return how far the noise moves predictions, over the spread of exact ones."""
+        return float(np.median([self._moved() for _ in range(_FEW_REPEATS)]))
+
     def _moved(self) -> float:
+        """Return the same for one simulated data set."""
         table = self._features()
         private, exact = self._both(table)
         x = np.concatenate([chunk.copy() for _, chunk in self.design.chunks(table)])
@@ -331,10 +326,13 @@ class LogisticSimulation(_GuessedColumns):
         prior = estimator._prior(self.public)
         self.blocks, self.n_classes = prior.blocks, prior.n_classes
         _, budget = estimator._shares(estimator._budget())
-        self.private, self.exact = (
-            estimator._plan(prior, Facts(n), each)
-            for each in (budget, Budget(math.inf, unit=budget.unit))
-        )
+        self._budgets = budget, Budget(math.inf, unit=budget.unit)
+        self._plan_of = partial(estimator._plan, prior, Facts(n))
+
+    @cached_property
+    def _plans(self) -> tuple[Any, ...]:
+        """The private plan and the exact one, unless a mechanism cannot release."""
+        return tuple(map(self._plan_of, self._budgets))
 
     def after_inference(self) -> FloatArray:
         """Return the errors of the log odds of some records of every simulated data set."""
@@ -343,13 +341,6 @@ class LogisticSimulation(_GuessedColumns):
     def _differences(self) -> FloatArray:
         private, exact = self._predictions()
         return np.asarray(np.abs(private - exact)[:_SOME_RECORDS].ravel())
-
-    def _moved(self) -> float:
-        r"""Return :math:`\sqrt{1/r^2 - 1}`: what a ridge shrinks is not noise, and still ranks."""
-        private, exact = self._predictions()
-        correlation = float(np.corrcoef(private.ravel(), exact.ravel())[0, 1])
-        r = max(correlation, _LEAST_CORRELATION)
-        return math.sqrt(1 / r**2 - 1)
 
     def _predictions(self) -> tuple[FloatArray, FloatArray]:
         """Return the log odds of a simulated data set's records, private and exact."""
@@ -361,7 +352,7 @@ class LogisticSimulation(_GuessedColumns):
         else:
             y = (self.rng.random(self.n) < expit(centred)).astype(np.int64)
         records = LabelledRecords(self.blocks, classes, LocalRecords([(table, y)]))
-        released = (plan.release(records, self.noise) for plan in (self.private, self.exact))
+        released = (plan.release(records, self.noise) for plan in self._plans)
         private, exact = (self._log_odds(table, each) for each in released)
         return private, exact
 

@@ -152,7 +152,7 @@ class BayesianLogisticRegression(
 
     See Also
     --------
-    BayesianNaiveBayes : More accurate if ``n * epsilon / p`` is below about 100; of C classes, if
+    BayesianNaiveBayes : More accurate if ``n * epsilon / p`` is below about 20; of C classes, if
         ``n * epsilon / (C * p)`` is below about 40.
 
     Notes

@@ -97,7 +97,7 @@ class PrivateMoments(SupervisedEstimator[Schema, Design, LinearRecords, Moments]
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from dpbayes_sklearn import PrivateMoments
+    >>> from dpbayes_sklearn import Interval, PrivateMoments, Schema
     >>> rng = np.random.default_rng(0)
     >>> frame = pd.DataFrame({"age": rng.uniform(20, 60, 20_000)})
     >>> frame["pay"] = 10 + 0.5 * frame["age"] + rng.normal(0, 5, 20_000)

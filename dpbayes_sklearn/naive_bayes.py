@@ -62,9 +62,9 @@ class BayesianNaiveBayes(DiscreteClassifier):
         Public bounds of the features: two numbers, or arrays with one entry per feature. Values
         are clipped.
     n_bins : "auto", int or array-like of int, default="auto"
-        Number of equal-width bins per feature. ``"auto"`` uses one bin per value for integers with
-        a small range; otherwise the number depends on the numbers of records and features, and on
-        epsilon.
+        Number of equal-width bins per feature. For ``"auto"`` the number depends on the numbers of
+        records and features, and on epsilon; integers with at most twice as many values get one
+        bin per value.
     schema : Schema, optional
         Public domains by column name, instead of ``bounds``; also for text columns.
     privacy_unit : "record", "feature" or PrivacyUnit, default="record"

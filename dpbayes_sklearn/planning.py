@@ -8,7 +8,7 @@ cost.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -28,13 +28,12 @@ from dpbayes_sklearn._simulation import (
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import AnyEstimator, PrivateEstimator
+from dpbayes_sklearn.classifier import BayesianClassifier
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
-from dpbayes_sklearn.logistic.blocks import Blocks
-from dpbayes_sklearn.logistic.mode import records_per_parameter
 from dpbayes_sklearn.logistic.release import few_records
 from dpbayes_sklearn.mechanisms import resolve_mechanism
-from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import PrivacyUnit, exact
+from dpbayes_sklearn.release import Facts
 
 __all__ = [
     "ExpectedError",
@@ -102,9 +101,8 @@ class ExpectedError:
 class Recommendation(NamedTuple):
     """The mechanism with the smallest expected error, and the errors of all of them.
 
-    For classifiers ``model`` is the classifier that usually predicts better with so many records,
-    by a measured rule: logistic regression if ``n * epsilon / p`` is at least 100, for the p
-    parameters that it would have. Otherwise it is empty.
+    ``model`` is the classifier that ``BayesianClassifier`` would choose; for a regression it is
+    empty.
     """
 
     mechanism: str
@@ -124,7 +122,7 @@ def expected_error(
 
     Parameters
     ----------
-    estimator : BayesianNaiveBayes, BayesianNetworkClassifier or a regression
+    estimator : a classifier or a regression of this library
         With declared domains: ``schema``, or bounds, and the classes of a classifier.
     n : int
         Number of records.
@@ -233,33 +231,24 @@ def recommend(
     >>> [recommend(model, n=n, epsilon=1.0).model for n in (100, 1000)]
     ['BayesianNaiveBayes', 'BayesianLogisticRegression']
     """
-    better = _better_classifier(_at(estimator, epsilon), n, n_features)
+    estimator, columns = _at(estimator, epsilon, n, n_features), _columns(estimator, n_features)
+    better = ""
+    if isinstance(estimator, (DiscreteClassifier, BayesianLogisticRegression)):
+        names = BayesianClassifier._get_param_names()
+        public = {name: getattr(estimator, name) for name in names}
+        better = type(BayesianClassifier(**public).model_for(n, columns)).__name__
     errors = {}
     simulation = _simulation(estimator)
-    names, _ = estimator._parameter_constraints["mechanism"]
-    for name in sorted(names.options - {"auto"}):  # auto is one of the others
+    allowed, _ = estimator._parameter_constraints["mechanism"]
+    for name in sorted(allowed.options - {"auto"}):  # auto is one of the others
         if resolve_mechanism(name).needs_delta and not estimator.delta:
             continue
-        candidate = _at(estimator, epsilon)
+        candidate = clone(estimator)
         if candidate._mechanism.name() != name:
             candidate.mechanism = name
-        release = simulation(candidate, n, _columns(estimator, n_features))
+        release = simulation(candidate, n, columns)
         errors[name] = float(release.after_inference().mean()) if release.possible() else math.inf
     return Recommendation(min(errors, key=errors.__getitem__), errors, better)
-
-
-def _better_classifier(estimator: AnyEstimator, n: int, n_features: int | None) -> str:
-    """Return which classifier is usually better; empty for other estimators."""
-    if not isinstance(estimator, (DiscreteClassifier, BayesianLogisticRegression)):
-        return ""
-    public = estimator._declared_schema(n, _columns(estimator, n_features))
-    options = estimator if isinstance(estimator, BayesianLogisticRegression) else None
-    n_bins, effects = (None, "smooth") if options is None else (options.n_bins, options.effects)
-    blocks = Blocks(tuple(public.columns.values()), effects, n_bins)
-    classes, epsilon = public.classes.n_values, float(estimator._budget().epsilon)
-    ratio = records_per_parameter(blocks, n, epsilon, estimator._unit, classes)
-    better = BayesianLogisticRegression if ratio >= few_records(classes) else BayesianNaiveBayes
-    return str(better.__name__)
 
 
 _VERDICTS = (  # Measured; see docs/user_guide/choosing.md.
@@ -278,22 +267,28 @@ class Report:
     Attributes
     ----------
     ratio : float
-        Of a discrete classifier: the mean error of a released count over an average count. Of a
-        regression: the standard deviation of the change of predictions by the noise, over that of
-        the predictions.
+        Of a discrete classifier: the mean error of a released count over an average count of the
+        rarest class, both of the fewest bins that ``n_bins="auto"`` makes. Of a logistic
+        regression: 20 parameters over the number of records times epsilon (40 of every class from
+        three classes on); if the rarest of two classes has a share s, over 4 s (1 - s) of it. Of a
+        linear regression: the standard deviation of the change of predictions by the noise, over
+        that of the predictions.
     verdict : str
         What that means for the accuracy.
     remedy : str
         What would help; empty if nothing needs to.
+    notes : tuple of str
+        What was taken for granted, and whether ``coefficients()`` will have intervals.
     """
 
     ratio: float
     verdict: str
     remedy: str
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         start = f"Noise is {self.ratio:.2g} times the size of what is estimated: {self.verdict}."
-        return f"{start} {self.remedy}".strip()
+        return " ".join(part for part in (start, self.remedy, *self.notes) if part)
 
 
 def report(
@@ -303,6 +298,7 @@ def report(
     *,
     n_features: int | None = None,
     spread: Spread = USUAL,
+    class_shares: Sequence[float] | None = None,
 ) -> Report:
     """Return what to expect of a fit to ``n`` records, in words, and what would help.
 
@@ -313,49 +309,93 @@ def report(
     spread : Spread
         For a regression: a guess of how the data spread. By default numeric columns have a standard
         deviation of a sixth of the width of their bounds, and the target of a tenth.
+    class_shares : sequence of float, optional
+        For a classifier: a guess of the share of every class, from public knowledge. A rare class
+        needs more records. By default all are of the same size.
 
     Returns
     -------
     Report
-        Print it, or use its fields.
+        Print it, or use its fields. The ratio of a classifier falls with epsilon.
 
     Examples
     --------
     >>> from dpbayes_sklearn import BayesianNaiveBayes
     >>> model = BayesianNaiveBayes(classes=[0, 1], bounds=([0] * 20, [1] * 20), n_bins=4)
     >>> print(report(model, n=5000))
-    Noise is 0.041 times the size ...: expect about the accuracy that is possible without privacy.
-    >>> print(report(model, n=200).remedy)
-    To keep most of it: n of at least 630, or epsilon of at least 3.2, or fewer columns or bins.
+    Noise is 0.038 times the size ...: expect about the accuracy that is possible without ...
+    >>> print(report(model, n=5000, class_shares=[0.98, 0.02]).remedy)
+    To keep most of it: n of at least 16,000, or epsilon of at least 3.2, or fewer columns or bins.
     """
-    at = _at(estimator, epsilon)
-    ratio = _noise_ratio(at, n, n_features, spread)
+    at = _at(estimator, epsilon, n, n_features)
+    ratio = _noise_ratio(at, n, n_features, spread, class_shares)
+    notes = _notes(at, n, n_features, class_shares)
     verdict = next(text for most, text in _VERDICTS if ratio <= most)
     factor = ratio / _GOOD
     if factor <= 1 or not math.isfinite(factor):
-        return Report(ratio, verdict, "")
+        return Report(ratio, verdict, "", notes)
     records, wanted = _two_digits(n * factor), float(f"{float(at.epsilon) * factor:.1e}")
     remedy = f"To keep most of it: n of at least {records:,}, or epsilon of at least {wanted:g}"
     linear = isinstance(at, BayesianLinearRegression)
     fewer = "tighter bounds" if linear else "fewer columns or bins"
-    return Report(ratio, verdict, f"{remedy}, or {fewer}.")
+    return Report(ratio, verdict, f"{remedy}, or {fewer}.", notes)
 
 
 def _two_digits(number: float) -> int:
     return int(float(f"{number:.1e}"))
 
 
-def _noise_ratio(estimator: AnyEstimator, n: int, n_features: int | None, spread: Spread) -> float:
+def _notes(
+    estimator: AnyEstimator, n: int, n_features: int | None, shares: Sequence[float] | None
+) -> tuple[str, ...]:
+    """Return what to know besides, about a classifier."""
+    notes = []
+    if not isinstance(estimator, BayesianLinearRegression) and shares is None:
+        notes += ["Classes are taken to be of the same size; for others give class_shares."]
+    if isinstance(estimator, BayesianLogisticRegression):
+        steps = estimator.plan(n, _columns(estimator, n_features)).steps
+        some = "" if any("curvature" in step.what for step in steps) else "no "
+        notes += [f"coefficients() will have {some}intervals."]
+    return tuple(notes)
+
+
+def _noise_ratio(
+    estimator: AnyEstimator,
+    n: int,
+    n_features: int | None,
+    spread: Spread,
+    shares: Sequence[float] | None = None,
+) -> float:
     """Return the size of the noise as a share of what is estimated."""
     columns = _columns(estimator, n_features)
     if _simulation(estimator) is LinearSimulation:
         return LinearSimulation(estimator, n, columns, spread).prediction_error()
+    public = estimator._declared_schema(n, columns)
+    classes = public.classes.n_values
+    rarest = _rarest(shares, classes)
     if _simulation(estimator) is LogisticSimulation:
-        return LogisticSimulation(estimator, n, columns).prediction_error()
+        _, budget = estimator._shares(estimator._budget())
+        plan: Any = estimator._plan(estimator._prior(public), Facts(n), budget)
+        few, evenness = few_records(classes), rarest * (1 - rarest) * classes**2 / (classes - 1)
+        return float(few / plan.rho / evenness)
+    # bins, and the share of the temperature, depend on epsilon: noise is compared without them
+    epsilon, scale = float(estimator.epsilon), 1.0
+    if NetworkSimulation(estimator, n, columns).tables.noise_ratio() and math.isfinite(epsilon):
+        scale = 1 / (n * epsilon)
+        estimator = clone(estimator).set_params(epsilon=1 / n)
     simulation = NetworkSimulation(estimator, n, columns)
-    *values, classes = simulation.network.sizes
-    count = float(np.mean([n / (classes * k) for k in values]))
-    return float(simulation.errors().mean()) / count
+    count = float(np.mean([n * rarest / k for k in simulation.network.sizes[:-1]]))
+    return float(simulation.errors().mean()) * scale / count
+
+
+def _rarest(shares: Sequence[float] | None, n_classes: int) -> float:
+    """Return the share of the rarest class; all are of the same size if none are given."""
+    if shares is None:
+        return 1 / n_classes
+    given = np.asarray(shares, float)
+    if given.shape != (n_classes,) or not (given > 0).all() or abs(given.sum() - 1) > 0.01:
+        raise ValueError(f"class_shares must be {n_classes} positive numbers that add up to 1.")
+    return float(given.min())
 
 
 def records_per_person(estimator: DiscreteClassifier, n_persons: int, records: Any) -> int:
@@ -396,7 +436,7 @@ def records_per_person(estimator: DiscreteClassifier, n_persons: int, records: A
     def variance(k: int) -> float:
         each = float(np.minimum(numbers, k).mean())
         n = int(n_persons * each)
-        candidate = _at(estimator, None)
+        candidate = _at(estimator, None, n)
         candidate.privacy_unit = replace(unit, name="person", max_records=k)
         ratio = _noise_ratio(candidate, n, None, USUAL)
         *values, classes = NetworkSimulation(candidate, n).network.sizes
@@ -461,12 +501,16 @@ def share_epsilon(pipeline: Any, epsilon: float, n: int, n_features: int) -> Any
     )
 
 
-def _at(estimator: AnyEstimator, epsilon: float | None) -> AnyEstimator:
-    """Return a copy with another epsilon, its parameters checked."""
+def _at(
+    estimator: AnyEstimator, epsilon: float | None, n: int, n_features: int | None = None
+) -> AnyEstimator:
+    """Return the model with another epsilon, its parameters checked, and chosen if that is left."""
     copied: AnyEstimator = clone(estimator)
     if epsilon is not None:
         copied.epsilon = epsilon
     copied._validate_params()
+    if isinstance(copied, BayesianClassifier):
+        return copied.model_for(n, _columns(estimator, n_features))
     return copied
 
 
@@ -477,8 +521,8 @@ def _expected(
     n_features: int | None,
     spread: Spread | None,
 ) -> ExpectedError:
-    kind, columns = _simulation(estimator), _columns(estimator, n_features)
-    at = _at(estimator, epsilon)
+    at, columns = _at(estimator, epsilon, n, n_features), _columns(estimator, n_features)
+    kind = _simulation(at)
     if not issubclass(kind, LinearSimulation):
         if spread is not None:
             raise ValueError("Only the errors of a linear regression depend on spread.")
@@ -508,8 +552,8 @@ def _simulation(estimator: AnyEstimator) -> type[Simulation]:
     if isinstance(estimator, BayesianLogisticRegression):
         return LogisticSimulation
     raise TypeError(
-        "The 'estimator' parameter must be a BayesianNaiveBayes, BayesianNetworkClassifier, "
-        "BayesianLinearRegression or BayesianLogisticRegression. Got "
+        "The 'estimator' parameter must be a BayesianClassifier, BayesianNaiveBayes, "
+        "BayesianNetworkClassifier, BayesianLinearRegression or BayesianLogisticRegression. Got "
         f"{type(estimator).__name__} instead."
     )
 

@@ -43,7 +43,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
@@ -56,6 +56,7 @@ from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, Noise, NoiseLaw
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.budget import Budget, Copies, PrivacyUnit, at_least
 from dpbayes_sklearn.privacy.guarantee import PrivacyGuarantee
+from dpbayes_sklearn.privacy.plain import plain
 
 GUESS = 10_000
 """Stands for a secret number of records before it is released: a public constant."""
@@ -107,12 +108,16 @@ class Expense:
         nothing is drawn.
     in_words : str
         The law in words, if it is not one of noise.
+    structure : object
+        What the sensitivity follows from, such as the network of tables: public facts, or a
+        function of what was released before.
     """
 
     what: str
     cost: Budget
     law: Any = None
     in_words: str = ""
+    structure: Any = field(default=None, kw_only=True)
 
     @property
     def spends(self) -> str:
@@ -202,6 +207,16 @@ class Step(Expense, Generic[S, K]):
         answer = self.draw(self.ask(statistics, known), self.law_given(known), noise)
         return self.read(known, answer)
 
+    def record(self, known: K) -> dict[str, Any]:
+        """Return what was spent on what and the law that was drawn from, for a checker."""
+        cost, law = self.cost, self.law_given(known)
+        structure = self.structure(known) if callable(self.structure) else self.structure
+        spent = {"epsilon": cost.epsilon, "delta": cost.delta, "rho": cost.rho}
+        found: dict[str, Any] = plain(
+            {"what": self.what, **spent, "structure": structure, "law": law}
+        )
+        return found
+
     def of_part(self, part: Callable[[T], S]) -> Step[T, tuple[Any, ...]]:
         """Return a first step as one of a release of larger statistics: it adds what it tells."""
         return Step(
@@ -209,6 +224,7 @@ class Step(Expense, Generic[S, K]):
             ask=partial(_asked, self.ask, part),
             read=partial(_joined, self.read),
             draw=self.draw,
+            structure=self.structure,
         )
 
 
@@ -290,6 +306,8 @@ class StepPlan(Plan[S, P]):
         """Take the steps, one after the other."""
         known = self.start
         for step in self.steps:
+            if noise.notes is not None:
+                noise.notes.append(step.record(known))
             known = step.release(statistics, known, noise)
         return self.posterior(known)
 
@@ -314,6 +332,11 @@ class OneStepPlan(StepPlan[S, P]):
         """The law in words, if it is not one of noise."""
         return ""
 
+    @property
+    def structure(self) -> Any:
+        """What the sensitivity follows from."""
+        return None
+
     def ask(self, statistics: S, known: Any) -> Any:
         """Return what is asked exactly: all of the statistics."""
         return statistics
@@ -330,7 +353,8 @@ class OneStepPlan(StepPlan[S, P]):
     def steps(self) -> tuple[Step[S, Any], ...]:
         """The one step."""
         about = self.what, self.cost, self.law, self.in_words
-        return (Step(*about, ask=self.ask, read=self.read, draw=self.draw),)
+        asked = partial(Step, *about, structure=self.structure)
+        return (asked(ask=self.ask, read=self.read, draw=self.draw),)
 
 
 class Released:
@@ -371,6 +395,7 @@ class Release(Generic[P]):
 
     posterior: P
     guarantee: PrivacyGuarantee
+    steps: Sequence[dict[str, Any]] = ()  # The records of its steps, as JSON has them.
 
 
 class _Comparable(Protocol):
@@ -397,8 +422,9 @@ def carry_out(plan: Plan[S, P], statistics: S, noise: Noise) -> Release[P]:
 
 
 def _released(plan: Plan[S, P], statistics: S, noise: Noise) -> Release[P]:
+    noise.notes = []
     posterior = plan.release(statistics, noise)
-    return Release(posterior, plan.promise(posterior))
+    return Release(posterior, plan.promise(posterior), noise.notes)
 
 
 _BOUNDARY: ContextVar[Callable[..., Release[Any]]] = ContextVar("boundary", default=_released)
@@ -441,7 +467,7 @@ class SizePlan(OneStepPlan[RecordCount, Facts]):
     """
 
     law: NoiseLaw
-    what = "number of records"
+    what, structure = "number of records", "records"
 
     @classmethod
     def of(cls, budget: Budget) -> Self:

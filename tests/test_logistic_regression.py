@@ -338,12 +338,12 @@ def test_odd_values_and_empty_classes_do_no_harm():
 
 
 def test_few_records_for_many_parameters_are_remarked_on_in_every_fit(caplog):
-    X, y = numeric(300)
+    X, y = numeric(100)
     with caplog.at_level(logging.WARNING, "dpbayes_sklearn"):
         model().fit(X, y)
         model().fit(X, y)
     assert sum("BayesianNaiveBayes" in r.message for r in caplog.records) == 2
-    assert "n * epsilon / p is 30" in caplog.text
+    assert "n * epsilon / p is 10" in caplog.text
     caplog.clear()
     model(10.0).fit(*numeric(6000))
     assert "BayesianNaiveBayes" not in caplog.text

@@ -268,7 +268,7 @@ def test_number_of_features_given_or_of_an_earlier_fit():
 def test_unreachable_targets_are_said():
     with pytest.raises(ValueError, match="No epsilon"):
         epsilon_for(classifier(mechanism=Sampler(omega=0.4)), 50, 0.0)
-    with pytest.raises(TypeError, match="must be a BayesianNaiveBayes"):
+    with pytest.raises(TypeError, match="must be a BayesianClassifier"):
         expected_error(Ridge(), N)
 
 

@@ -80,7 +80,7 @@ def test_epsilons_do_not_add_up_and_the_guarantee_says_why(texts):
 
 def test_pooled_slopes_hold_the_truth_and_are_narrower():
     held, narrower = [], []
-    for seed in range(8):
+    for seed in range(4):
         frame = columns(24_000, seed)
         model = BayesianLinearRegression(1.0, schema=LINE, random_state=seed)
         sites = [
@@ -97,13 +97,13 @@ def test_pooled_slopes_hold_the_truth_and_are_narrower():
             for r, a in zip(rows, alone, strict=True)
             if a.identified
         ]
-    assert sum(held) >= 15
+    assert sum(held) >= 7
     assert 0.4 < np.median(narrower) < 0.75  # three sites: 0.58
 
 
 def test_pooled_intervals_of_small_noisy_sites_hold_the_truth():
     draws, held = np.random.default_rng(3), []
-    for seed in range(150):
+    for seed in range(80):
         data = (draws.random(600) < 0.1).astype(int)
         sites = [
             BetaBinomial(0.5, random_state=4 * seed + k).fit(part)
@@ -112,6 +112,9 @@ def test_pooled_intervals_of_small_noisy_sites_hold_the_truth():
         low, high = pool(sites).posterior_.credible_interval()
         held.append(low <= 0.1 <= high)
     assert np.mean(held) >= 0.9
+
+
+PERSON = PrivacyUnit("person", max_records=2, by_construction=True)
 
 
 def fitted(**options):
@@ -124,13 +127,12 @@ def fitted(**options):
         ([], "at least one"),
         ([fitted(), fitted(bounds=(0, 10))], "same parameters"),
         ([fitted(), fitted(prior=(1.0, 2.0))], "same parameters"),
-        ([fitted(), fitted(privacy_unit=PrivacyUnit("person", max_records=2, by_construction=True))],
-         "same parameters"),
+        ([fitted(), fitted(privacy_unit=PERSON)], "same parameters"),
         ([fitted(mechanism="sampler")] * 2, "error of a release must be known"),
         ([BetaBinomial(inference="plug_in", random_state=0).fit([0, 1])], "error of a release"),
         ([BetaBinomial(random_state=0).fit([0, 1]), fitted()], "same parameters"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_belong_together_is_refused(models, match):
     with pytest.raises(ValueError, match=match):
         pool(models)

@@ -28,15 +28,15 @@ errors right within a factor of 2.
 Run ``python -m benchmarks.accuracy.honesty`` for all cells, in an hour. Quick modes, of seconds:
 
     --n 20000 --epsilon 1 --releases 12 --families income,wages
-    --n 3000 --epsilon 1 --releases 12 --families fresh      # a group: older, awkward, fresh, wide
+    --n 3000 --epsilon 1 --releases 12 --families fresh      # groups: older, awkward, ...
     --families tables --releases 20 --epsilon 1 4            # the public tables, of their own sizes
     --n 2000 --epsilon 0.5 --releases 60 --families six      # R² of the worst release
 
 ``--output cells.csv`` writes the cells, ``--before cells.csv`` prints those of another run in
 square brackets; ``--print cells.csv`` only prints a file: coverage, and in brackets the width and
-the share of slopes without an interval; with ``--page page.md`` into the page, too, between its
-lines ``<!-- cells: begin -->`` and ``<!-- cells: end -->``. ``--mechanism gaussian`` has a delta of
-1e-6; ``--jobs 2`` has two processes.
+the share of slopes without an interval, then means over families; with ``--page page.md`` these go
+into the page, too, between its lines ``<!-- cells: begin -->`` and ``<!-- cells: end -->``.
+``--mechanism gaussian`` has a delta of 1e-6; ``--jobs 2`` has two processes.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy import stats
 
+import benchmarks.data.sought_families  # noqa: F401
 from benchmarks.data.families import FAMILIES, Data, FloatArray, seen
 from benchmarks.data.regression import CHOSEN_ON, TABLES
 from dpbayes_sklearn import (
@@ -330,6 +331,37 @@ def overview(cells: pd.DataFrame, before: dict[Any, Any]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
+def pooled(cells: pd.DataFrame, before: pd.DataFrame) -> str:
+    """Return means over families as a Markdown table: of cells in both files, and of others."""
+    both = {"now": cells, "before": before}
+    if len(before):
+        shared = cells.merge(before[CELL], on=CELL)[CELL]
+        both = {key: each.merge(shared, on=CELL) for key, each in both.items()}
+        rest = cells.merge(shared, on=CELL, how="left", indicator=True)
+        both["now, others"] = rest[rest["_merge"] == "left_only"]
+    lines = [
+        "| n | ε | | families | none | not identified | coverage | below 0.8 | width | sd of z "
+        "| R² | R² below 0 |\n" + "|---" * 12 + "|",
+    ]
+    rows = []
+    for order, (which, own) in enumerate(both.items()):
+        for (n, epsilon), some in own.groupby(["n", "epsilon"]):
+            figures = [
+                f"{len(some)}",
+                f"{some.coverage.isna().sum()}",
+                f"{some.not_identified.mean():.0%}",
+                f"{some.coverage.mean():.2f}",
+                f"{(some.coverage < 0.8).sum()}",
+                f"{some.width.median():.2f}",
+                f"{some[['z_low', 'z_high']].mean(axis=1).median():.2f}",
+                f"{some.r2.mean():.3f}",
+                f"{((some.r2_lowest < 0) & (some.least_squares_r2 > 0.01)).sum()}",
+            ]
+            rows.append((n, epsilon, order, [f"{n:,}", f"{epsilon:g}", which, *figures]))
+    lines += ["| " + " | ".join(row[3]) + " |" for row in sorted(rows)]
+    return "\n".join(lines)
+
+
 def summary(cells: pd.DataFrame) -> str:
     """Return how many cells miss a bar, of those that rules were chosen on and of the others."""
     lines = []
@@ -390,14 +422,13 @@ def main() -> None:
     options = parser.parse_args()
     how = {"mechanism": options.mechanism} if options.mechanism else {}
     how |= {"delta": 1e-6} if options.mechanism == "gaussian" else {}
-    before = {}
-    if options.before:
-        before = {tuple(row[CELL]): row for _, row in written(options.before).iterrows()}
+    earlier = written(options.before) if options.before else pd.DataFrame(columns=CELL)
+    before = {tuple(row[CELL]): row for _, row in earlier.iterrows()}
     if options.shown:
         cells = written(options.shown)
-        print(overview(cells, before) + "\n\n" + summary(cells))
+        print("\n\n".join([overview(cells, before), pooled(cells, earlier), summary(cells)]))
         if options.page:
-            put(Path(options.page), Path(options.shown).stem, overview(cells, before))
+            put(Path(options.page), Path(options.shown).stem, pooled(cells, earlier))
         return
     print(HEAD)
     rows: list[dict[str, Any]] = []

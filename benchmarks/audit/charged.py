@@ -331,6 +331,7 @@ OF_MEANS = {
     "bounds": ((0, 10), (-1e70, 1e70), (1e-70, 2e-70), (1e15, 1e15 + 2)),
 }
 WAYS: Mapping[str, Way] = {
+    "BayesianClassifier": fit(library.BayesianClassifier, target="yes"),
     "BayesianNaiveBayes": fit(library.BayesianNaiveBayes, target="yes", most=None),
     "BayesianNetworkClassifier": fit(
         library.BayesianNetworkClassifier,

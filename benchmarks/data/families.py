@@ -3,11 +3,12 @@
 Values outside the public bounds are moved to the nearest end before anything else, so that least
 squares of the records is least squares within the bounds.
 
-Five groups. ``older``: tame columns, wide bounds, levels, targets that are not normal. ``awkward``:
+Six groups. ``older``: tame columns, wide bounds, levels, targets that are not normal. ``awkward``:
 tables on which intervals were found to be wrong. ``fresh``: no rule and no constant of the library
-was chosen on them, and none may be. ``wide``: many columns. ``logistic``: classes for a logistic
-regression, of which the truth is known. What is in ``CHOSEN_ON`` was looked at while rules were
-chosen.
+was chosen on them, and none may be. ``sought``: tables on which intervals were expected to fail
+(:mod:`~benchmarks.data.sought_families`). ``wide``: many columns. ``logistic``: classes for a
+logistic regression, of which the truth is known. What is in ``CHOSEN_ON`` was looked at while rules
+were chosen.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ CHOSEN_ON = (
     "growing", "square", "narrow", "six", "two_values", "proportional",
     "plain_classes", "strong_effects", "correlated_classes", "income_classes", "rare_level_classes",
     "twelve_level_classes",
+    "code_999", "far_group", "log_normal_2", "saturating", "inflated_costs", "rarely_other",
+    "sparse_columns",
 )  # fmt: skip
 """Families that rules were chosen on; all of the group ``awkward`` count besides."""
 

@@ -8,6 +8,7 @@ among several so that naive Bayes without privacy scores as reported elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
@@ -86,14 +87,20 @@ SMALL = {
 target is above 140. No default is chosen on them but the temperature of small releases."""
 
 
-def small_split(name: str, seed: int) -> TrainTestSplit:
-    """Return a random split of a small table, seven tenths for training."""
+def small_table(name: str) -> tuple[Any, Any, Any]:
+    """Return the features, classes and bounds of a small table."""
     load, bounds = SMALL[name]
     X, y = load(return_X_y=True)
     if name == "diabetes":
         y = (y > 140).astype(int)
     if name == "digits 3 and 8":
         X, y = X[(y == 3) | (y == 8)], (y[(y == 3) | (y == 8)] == 8).astype(int)
+    return X, y, bounds
+
+
+def small_split(name: str, seed: int) -> TrainTestSplit:
+    """Return a random split of a small table, seven tenths for training."""
+    X, y, bounds = small_table(name)
     order = np.random.default_rng(seed).permutation(len(y))
     train, test = np.split(order, [len(y) * 7 // 10])
     public = {"bounds": bounds, "classes": [*range(int(y.max()) + 1)]}

@@ -1,7 +1,8 @@
-"""How time grows with records and columns: linear in n d, and in n d² for regression.
+"""How time grows with records, columns and categories.
 
-Wall-clock with the default threads. A slope of 1 in log-log is linear, one of 2 quadratic. Each
-cell of naive Bayes is one byte. Run ``python -m benchmarks.speed.growth [--quick]``.
+Time of the processor, of all threads together. A slope of 1 in log-log is linear, one of 2
+quadratic. Each cell of naive Bayes is one byte. Run ``python -m benchmarks.speed.growth
+[--quick]``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.speed.clock import measure
-from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes
+from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, Categories, Schema
 
 REPEATS = 3
 
@@ -24,11 +25,16 @@ def naive_bayes(rng: np.random.Generator, n: int, d: int) -> tuple[Any, Any, Any
     return model, rng.integers(0, 2, (n, d), dtype=np.uint8), rng.integers(0, 2, n)
 
 
+def categories(rng: np.random.Generator, n: int, k: int) -> tuple[Any, Any, Any]:
+    schema = Schema({"code": Categories(range(k))}, target=Categories([0, 1]))
+    model = BayesianNaiveBayes(schema=schema)
+    return model, rng.integers(0, k, (n, 1)), rng.integers(0, 2, n)
+
+
 def regression(rng: np.random.Generator, n: int, d: int) -> tuple[Any, Any, Any]:
-    """Without noise, whose posterior costs d³ whatever the number of records."""
-    model = BayesianLinearRegression(float("inf"), bounds_X=(0, 1), bounds_y=(0, 1))
+    model = BayesianLinearRegression(bounds_X=(0, 1), bounds_y=(0, 1))
     X = rng.random((n, d))
-    return model, X, X[:, 0]
+    return model, X, X[:, 0].copy()
 
 
 def grow(make: Any, sizes: Iterable[tuple[int, int]], over: str) -> None:
@@ -38,15 +44,15 @@ def grow(make: Any, sizes: Iterable[tuple[int, int]], over: str) -> None:
     for n, d in sizes:
         model, X, y = make(np.random.default_rng(0), n, d)
         model.fit(X[:100], y[:100])
-        fit = min(measure(partial(model.fit, X, y)).wall for _ in range(REPEATS))
-        predict = min(measure(partial(model.predict, X)).wall for _ in range(REPEATS))
+        fit = min(measure(partial(model.fit, X, y)).processor for _ in range(REPEATS))
+        predict = min(measure(partial(model.predict, X)).processor for _ in range(REPEATS))
         cells = n * d
         print(
             f"{n:>12,} x {d:>5,}: fit {1e3 * fit:>9,.1f} ms {1e9 * fit / cells:>8.2f} ns a cell, "
             f"predict {1e3 * predict:>9,.1f} ms {1e9 * predict / cells:>8.2f} ns a cell",
             flush=True,
         )
-        points.append((np.log(d if over == "columns" else n), np.log(fit), np.log(predict)))
+        points.append((np.log(n if over == "records" else d), np.log(fit), np.log(predict)))
     size, fits, predicts = np.array(points[-3:]).T  # where fixed costs no longer count
     slopes = (np.polyfit(size, times, 1)[0] for times in (fits, predicts))
     print("slope of the last three: fit {:.2f}, predict {:.2f}".format(*slopes))
@@ -60,6 +66,7 @@ def main() -> None:
     for make, n in ((naive_bayes, 100_000), (regression, 20_000)):
         grow(make, [(m, 10) for m in rows], "records")
         grow(make, [(n // part, d) for d in (10, 50, 200, 600, 2000)], "columns")
+    grow(categories, [(3000, k) for k in (50, 500, 1500, 5000)], "categories")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
@@ -25,7 +26,7 @@ def works(rows: int, features: int) -> Iterator[Work]:
         "1.5×",
         ("dsyrk(X.T)", lambda: dsyrk(1.0, X.T)),
         {"Ridge": lambda: Ridge().fit(X, y), "BayesianRidge": lambda: BayesianRidge().fit(X, y)},
-        peer("LinearRegression", rows, features, "fit"),
+        partial(peer, "LinearRegression", rows, features, "fit"),
     )
     floor = "Ridge.predict", lambda: ridge.predict(X)
     yield Work(
@@ -34,7 +35,7 @@ def works(rows: int, features: int) -> Iterator[Work]:
         "1.3×",
         floor,
         {"BayesianRidge": lambda: bayesian.predict(X)},
-        peer("LinearRegression", rows, features, "predict"),
+        partial(peer, "LinearRegression", rows, features, "predict"),
     )
     yield Work(
         "regression predict with std",
@@ -43,3 +44,28 @@ def works(rows: int, features: int) -> Iterator[Work]:
         floor,
         {"BayesianRidge": lambda: bayesian.predict(X, return_std=True)},
     )
+
+
+def targets(rows: int, features: int) -> Iterator[Work]:
+    """Yield fits to targets of every shape: the time must not depend on it."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (rows, features))
+    line = X[:, : min(5, features)].sum(axis=1) / 5
+    noise, tails = rng.normal(size=rows) * 0.1, rng.standard_cauchy(rows)
+    shapes = {
+        "linear": line + noise,
+        "two-valued": np.sign(line + noise),
+        "constant": np.full(rows, 0.5),
+        "separable": np.sign(line),
+        "heavy-tailed": line + tails / 10,
+        "zero-inflated": np.where(rng.random(rows) < 0.8, 0.0, np.abs(line)),
+        "beyond its bounds": line + tails,
+    }
+    model = BayesianLinearRegression(bounds_X=(-1, 1), bounds_y=(-2, 2))
+    for shape, y in shapes.items():
+        yield Work(
+            f"regression fit, {shape} target",
+            partial(model.fit, X, y),
+            "4×",
+            ("dsyrk(X.T)", lambda: dsyrk(1.0, X.T)),
+        )

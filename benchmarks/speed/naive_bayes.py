@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def floats(X: Array, y: Array) -> Iterator[Work]:
         "2×",
         floor,
         {"BernoulliNB": lambda: BernoulliNB(binarize=0.5).fit(X, y)},
-        peer("GaussianNB", *X.shape, "fit"),
+        partial(peer, "GaussianNB", *X.shape, "fit"),
     )
     yield Work(
         name.format("predict"),
@@ -54,7 +55,7 @@ def floats(X: Array, y: Array) -> Iterator[Work]:
         "2.5×",
         floor,
         {"BernoulliNB": lambda: theirs.predict(X)},
-        peer("GaussianNB", *X.shape, "predict"),
+        partial(peer, "GaussianNB", *X.shape, "predict"),
     )
     yield Work(
         name.format("predict_proba"),

@@ -17,6 +17,7 @@ from benchmarks.speed.work import HEADER, Work, rows, threads
 PARTS: dict[str, Callable[[int, int], Iterator[Work]]] = {
     "naive_bayes": naive_bayes.works,
     "linear_regression": linear_regression.works,
+    "targets": linear_regression.targets,
     "whole_fits": lambda records, features: whole_fits.works(),
     "wide_tables": wide_tables.works,
 }

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg.blas import dsyrk
 from sklearn.naive_bayes import BernoulliNB
 
+from benchmarks.speed.clock import one_pass
 from benchmarks.speed.work import Work
-from dpbayes_sklearn import BayesianNaiveBayes
+from dpbayes_sklearn import BayesianLinearRegression, BayesianNaiveBayes, Categories, Schema
 
 COLUMNS = 10_000
 STORED = 100  # values in a sparse row
@@ -48,3 +51,26 @@ def beside_bernoulli(name: str, X: Any) -> Iterator[Work]:
         ("predict", lambda: ours.predict(X), lambda: theirs.predict(X)),
     ):
         yield Work(f"{what}, {name}", call, "", ("BernoulliNB", floor))
+
+
+def many_parameters() -> Iterator[Work]:
+    """Yield fits of few records and thousands of parameters."""
+    rng, many = np.random.default_rng(0), 5000
+    X, y = rng.integers(0, many, (3000, 1)), rng.integers(0, 2, 3000)
+    schema = Schema({"code": Categories(range(many))}, target=Categories([0, 1]))
+    model = BayesianNaiveBayes(schema=schema)
+    memory = rng.random(10**7)
+    yield Work(
+        "naive Bayes fit, 3,000 records of 5,000 categories",
+        partial(model.fit, X, y),
+        "",
+        ("one pass over 80 MB", one_pass(memory)),
+    )
+    wide = rng.uniform(-1, 1, (20_000, 1000))
+    regression = BayesianLinearRegression(bounds_X=(-1, 1), bounds_y=(-2, 2))
+    yield Work(
+        "regression fit, 20,000 × 1,000",
+        partial(regression.fit, wide, wide[:, 0].copy()),
+        "",
+        ("dsyrk(X.T)", lambda: dsyrk(1.0, wide.T)),
+    )

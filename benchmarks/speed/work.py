@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -38,8 +38,8 @@ class Work:
         Less than this cannot be done; it takes turns with ``ours``.
     others : mapping of callables
         Measured once, because they take long.
-    elsewhere : mapping of Seconds
-        Measured in another process, on the same data.
+    elsewhere : callable
+        Measures others in another process, on the same data.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Work:
     aim: str
     floor: tuple[str, Call] | None = None
     others: Mapping[str, Call] = field(default_factory=dict)
-    elsewhere: Mapping[str, Seconds] = field(default_factory=dict)
+    elsewhere: Callable[[], Mapping[str, Seconds]] = dict
 
 
 def threads() -> str:
@@ -66,7 +66,7 @@ def rows(work: Work, repeats: int) -> Iterator[str]:
     times = in_turns(calls, repeats)
     times |= in_turns(work.others, 1)
     least = times.get(floor)
-    for name, seconds in (times | dict(work.elsewhere)).items():
+    for name, seconds in (times | dict(work.elsewhere())).items():
         cells = [work.name, name]
         for kind in Seconds._fields:
             took = getattr(seconds, kind)

@@ -147,6 +147,8 @@ class DiscreteClassifier(
         batches = (*earlier, batch.guarantee_)
         mechanisms = (*self._mechanisms, *batch._mechanisms)
         batch._attach_batches(public, posterior, batches)._mechanisms = mechanisms
+        # a model of an older release has no record of its batches
+        batch._proof = [*getattr(self, "_proof", [{}]), *batch._proof]
         return self._become(batch)
 
     def _check_same_model(self, classes: Any) -> None:

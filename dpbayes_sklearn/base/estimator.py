@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial, wraps
 from inspect import signature
@@ -266,6 +267,8 @@ class PrivateEstimator(SpendingEstimator, Generic[DataT, PublicT, PriorT, Statis
                 release = fitted._carried_out(plan, given, stream)
             promised = spending(fitted._promised(budget), first, release)
             fitted._attach(given.public, promised)
+            size = Budget(budget.epsilon - rest.epsilon if first else 0, unit=budget.unit)
+            fitted._proof = fitted._record(size, release)
             if not stream:
                 fitted._hint()
             return self._become(fitted)
@@ -451,7 +454,7 @@ class PrivateEstimator(SpendingEstimator, Generic[DataT, PublicT, PriorT, Statis
                 warn_of_seeds(self._ledger())
             conditions = (*conditions, SEEDED)
         release = self._charged(plan, given.statistics, stream)
-        return Release(release.posterior, release.guarantee.under(*conditions))
+        return replace(release, guarantee=release.guarantee.under(*conditions))
 
     def _advise(self, plan: Any, public: PublicT, facts: Facts) -> None:
         """Log problems that follow from public quantities, before the fit is charged."""

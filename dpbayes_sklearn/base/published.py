@@ -282,7 +282,8 @@ class PublishedModel(HelpfulEstimator):
     def to_json(self) -> str:
         """Return the fitted model as JSON text, for others to load without trusting a pickle.
 
-        It holds the parameters, the released posterior and the guarantee, and nothing else.
+        It holds the parameters, the released posterior, the guarantee, and the steps of the
+        release, from which others can derive the guarantee; nothing else.
         ``accountant`` and ``random_state`` are left out: with the seed the noise could be removed.
 
         Returns

@@ -30,7 +30,8 @@ from dpbayes_sklearn.privacy.budget import (
     at_least,
     round_up,
 )
-from dpbayes_sklearn.release import P, Plan, Release, S, carry_out
+from dpbayes_sklearn.privacy.plain import plain
+from dpbayes_sklearn.release import P, Plan, Release, S, SizePlan, carry_out
 
 NO_CALLBACKS = (
     "{} takes no callbacks: what a ScoringMonitor or another callback sees during a fit is exact, "
@@ -83,6 +84,8 @@ class SpendingEstimator(PublishedModel):
     random_state: int | np.random.RandomState | None
     max_weight: Any = None
     _block: tuple[str, BudgetAccountant | str]
+    _proof: list[dict[str, Any]]
+    """Every fit that was released, step by step, for those who check its guarantee: public."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         # a Fraction stands apart because scikit-learn's Range cannot read one
@@ -260,7 +263,13 @@ class SpendingEstimator(PublishedModel):
         release = carry_out(plan, statistics, Noise.of(self.random_state, stream))
         if self._copies is None:
             return release
-        return Release(release.posterior, release.guarantee.of_copies(self._copies))
+        return replace(release, guarantee=release.guarantee.of_copies(self._copies))
+
+    def _record(self, size: Budget, release: Release[P]) -> list[dict[str, Any]]:
+        """Return the record of a fit, as JSON has it, with what a secret number of records had."""
+        sized = SizePlan.of(size).steps if size.epsilon else ()
+        steps = [*(step.record(None) for step in sized), *release.steps]
+        return [{"unit": plain(self._declared_unit), "copies": self.max_weight, "steps": steps}]
 
     def _description(self, mechanism: str) -> str:
         """Return what the ledger calls a release."""
@@ -302,4 +311,4 @@ def spending(budget: Budget, first: Fraction, release: Release[P]) -> Release[P]
     if rho is not None and math.isfinite(rho):  # one that no float holds is rounded up to infinity
         rho = round_up(exact(rho, "rho") + first**2 / 2)
     together = replace(guarantee, epsilon=round_up(budget.epsilon), rho=rho)
-    return Release(release.posterior, together)
+    return replace(release, guarantee=together)

@@ -42,7 +42,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc, ndtri
@@ -274,6 +274,11 @@ class LifeTablePlan(OneStepPlan[SimplexCounts, LifeTables]):
     cells: Cells
     n: int | None
     law: NoiseLaw | None
+
+    @property
+    def structure(self) -> dict[str, Any]:
+        """How many cells there are: a record is in one."""
+        return {"kind": "categories", "categories": self.cells.total}
 
     @property
     def what(self) -> str:

@@ -269,6 +269,11 @@ class CategoriesPlan(OneStepPlan[SimplexCounts, Dirichlet]):
     prior: SimplexPrior
 
     @property
+    def structure(self) -> dict[str, Any]:
+        """How many categories there are."""
+        return {"kind": "categories", "categories": len(self.prior.concentration)}
+
+    @property
     def what(self) -> str:
         """The counts."""
         return f"counts of {len(self.prior.concentration)} categories"
@@ -295,6 +300,13 @@ class ChosenPosterior(CategoriesPlan):
     """One of all posteriors, drawn from a law over them."""
 
     law: ScoredCandidates
+
+    @property
+    def structure(self) -> dict[str, Any]:
+        """What the candidates follow from."""
+        known = self.law.candidates
+        return {"kind": "candidates", "n": known.n, "prior": known.prior}
+
     in_words = "one of all posteriors, near ones more probably"
 
     def draw(self, exact: SimplexCounts, law: ScoredCandidates, noise: Noise) -> RowNumbers:

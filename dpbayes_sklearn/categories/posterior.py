@@ -144,7 +144,7 @@ class Dirichlet(ToArviz):
     def variance(self) -> Any:
         """Return the variance of every probability: that of its Beta law."""
         a, b = self.marginals().T
-        return a * b / ((a + b) ** 2 * (a + b + 1.0))
+        return a / (a + b) * (b / (a + b)) / (a + b + 1.0)
 
     def credible_interval(self, level: float = 0.95) -> Any:
         """Return the equal-tailed interval of every probability, one row (low, high) each."""

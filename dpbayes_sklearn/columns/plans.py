@@ -38,9 +38,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from operator import add, attrgetter
 from typing import Any
 
@@ -137,6 +137,17 @@ class QuantilePlan(OneStepPlan[SortedColumns, Answers]):
         """Return the plan that spends epsilon and no delta."""
         cost = budget.without_delta
         return cls(cost=cost, mechanism="quantiles", law=questions)
+
+    @property
+    def structure(self) -> dict[str, Any]:
+        """The levels of every column, and the nats per rank of each."""
+        if self.cost.infinite:
+            return {"kind": "ranks", "columns": []}
+        share, unit = Fraction(self.cost.epsilon) / self.law.n_columns, self.cost.unit
+        each = [
+            [{**asdict(o), "rate": rate(o, share, unit)} for o in q.levels] for q in self.law.each
+        ]
+        return {"kind": "ranks", "columns": each}
 
     @property
     def what(self) -> str:
@@ -282,7 +293,8 @@ class ChoicePlan(StepPlan[Scored, tuple[Hashable, ...]]):
         for turn, share in enumerate(shares := self.choice.shares, start=1):
             cost = self.cost if self.cost.infinite else self.cost.part(share)
             about = f"choice {turn} of {len(shares)}", cost, cost.epsilon, "permute-and-flip"
-            steps.append(Step(*about, ask=self._options, draw=self._choose, read=add))
+            step = partial(Step, *about, structure={"kind": "dependence"})
+            steps.append(step(ask=self._options, draw=self._choose, read=add))
         return tuple(steps)
 
     def _options(self, statistics: Scored, chosen: tuple[Hashable, ...]) -> _Options:

@@ -1,17 +1,6 @@
-"""Files of the command line: CSV tables, schemas as users write them, and outputs.
+"""Files of the command line: schemas as users write them, and outputs.
 
-**A CSV file, parsed according to declared domains so that no value can cause an error.**
-
-A file is read by RFC 4180: a quoted cell may contain separators, doubled quotes and line breaks. A
-quote that is not closed would join records, so such a file is refused; in a file that a program has
-written properly, no cell affects how another record is parsed. An empty line is a record without
-values, wherever it is. A number is anything that Python's ``float`` accepts, a date is written
-YYYY-MM-DD with or without a time unless a format is given, and a category must equal a declared
-value as text or as a number. Anything else is missing, and so are the cells that a short line
-lacks; surplus cells are ignored.
-
-**A schema as users write it: a JSON file with the columns and the target by name.**
-
+A schema is a JSON file with the columns and the target by name:
 ``{"columns": {"age": {"low": 17, "high": 90}, "job": {"values": ["clerk", "nurse"]}},
 "target": {"values": ["no", "yes"]}}``. Dates are written "2020-01-31". What
 :meth:`Schema.to_json` writes has this form, too.
@@ -19,32 +8,22 @@ lacks; surplus cells are ignored.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
-from functools import partial
-from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO
+from typing import Any, BinaryIO, NoReturn
 from uuid import uuid4
 
-import numpy as np
-
 from dpbayes_sklearn._compat import did_you_mean
-from dpbayes_sklearn._typing import AnyArray, FloatArray
-from dpbayes_sklearn.preprocessing.template import kinds_of_columns
+from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import Domain
-from dpbayes_sklearn.schema.values import Kind, as_numbers, number_of, own_list
+from dpbayes_sklearn.schema.values import Kind
 
 TextColumn = AnyArray
 _MISSING_CELL = ""  # What a line that is too short has in a column.
@@ -56,109 +35,6 @@ class FileError(ValueError):
     """Raised if a file cannot be used; the message names files and columns, never values."""
 
 
-class Form(NamedTuple):
-    """How a CSV file is written; dates by ``datetime.strptime``, or of ISO 8601."""
-
-    sep: str = ","
-    decimal: str = "."
-    encoding: str = "utf-8-sig"
-    date_format: str | None = None
-
-    @property
-    def called(self) -> str:
-        """Name of the encoding."""
-        return self.encoding.upper().removesuffix("-SIG")
-
-
-PLAIN = Form()
-
-
-@dataclass(frozen=True)
-class CsvFile:
-    """The text of a table: names in its first line, and a line for each record."""
-
-    names: tuple[str, ...]
-    lines: list[list[str]]
-    form: Form
-
-    @classmethod
-    def read(cls, path: Path, form: Form = PLAIN) -> CsvFile:
-        """Read a file; bytes that are not of its encoding are replaced."""
-        with _opened(path, form) as file:
-            text = file.read().replace("\r\n", "\n").removesuffix("\n")
-        first, end, rest = text.partition("\n")
-        names = _names(first, path, form)
-        lines = _records(rest + end, path, form, 2)
-        if not lines:
-            raise FileError(f"{path.name} has no records.")
-        return cls(names, lines, form)
-
-    def texts(self, name: str) -> list[str]:
-        """Return the cells of a column as they are written."""
-        j = place_of(name, self.names)
-        return [line[j] if j < len(line) else _MISSING_CELL for line in self.lines]
-
-    def column(self, name: str, domain: Domain) -> TextColumn:
-        """Return the values of a column, parsed according to its domain; None if there is none."""
-        return _objects(map(_reader(domain, self.form), self.texts(name)), len(self.lines))
-
-    @property
-    def other_lines(self) -> int:
-        """Number of lines with bytes that are not of the encoding: for the data owner alone."""
-        return sum(any(REPLACED in cell for cell in line) for line in self.lines)
-
-
-@dataclass(frozen=True)
-class ParquetFile:
-    """A table with types of its own, read by pyarrow."""
-
-    names: tuple[str, ...]
-    table: Any
-
-    @classmethod
-    def read(cls, path: Path) -> ParquetFile:
-        """Read a file."""
-        table = _parquet().read_table(path)
-        if not table.num_rows:
-            raise FileError(f"{path.name} has no records.")
-        return cls(tuple(table.column_names), table)
-
-    def texts(self, name: str) -> list[Any]:
-        """Return the cells of a column, None for one that Python cannot hold."""
-        place_of(name, self.names)
-        cells: list[Any] = own_list(self.table[name])
-        return cells
-
-    def column(self, name: str, domain: Domain) -> TextColumn:
-        """Return the values of a column; texts are parsed according to its domain."""
-        read = _reader(domain, PLAIN)
-        cells = (read(cell) if isinstance(cell, str) else cell for cell in self.texts(name))
-        return _objects(cells, self.table.num_rows)
-
-
-DataFile = CsvFile | ParquetFile
-
-
-def mark_odd(cells: TextColumn, written: Sequence[Any]) -> None:
-    """Let cells that hold something, but nothing that was understood, not be missing."""
-    for i, text in enumerate(written):
-        if cells[i] is None and text not in (None, "") and not str(text).isspace():
-            cells[i] = ...
-
-
-UNBOUNDED_NUMBERS, UNBOUNDED_DATES = Interval(0, 1), Interval(0, 1, dates=True)
-"""Domains by which columns are parsed whose bounds are not known."""
-
-
-def read_data(path: Path, form: Form) -> DataFile:
-    """Read a table: Parquet by its ending, otherwise CSV."""
-    return ParquetFile.read(path) if path.suffix == ".parquet" else CsvFile.read(path, form)
-
-
-def _objects(cells: Iterable[Any], n: int) -> TextColumn:
-    return np.fromiter(cells, dtype=object, count=n)
-
-
 def place_of(name: str, names: Sequence[str]) -> int:
     """Return which column has a name."""
     if name not in names:
@@ -166,127 +42,6 @@ def place_of(name: str, names: Sequence[str]) -> int:
         hint = one if len(names) == 1 else did_you_mean(name, names)
         raise FileError(f"There is no column {name!r} in the first line of the file.{hint}")
     return names.index(name)
-
-
-def column_kinds(path: Path, form: Form = PLAIN) -> dict[str, Kind]:
-    """Return the columns of a file, and what their types say, without looking at any record."""
-    if path.suffix == ".parquet":
-        return kinds_of_columns(_parquet().read_schema(path).empty_table())
-    with _opened(path, form) as file:
-        names = _names(file.readline().rstrip("\r\n"), path, form)
-    return dict.fromkeys(names, "anything")
-
-
-def _parquet() -> Any:
-    try:
-        return import_module("pyarrow.parquet")
-    except ImportError:
-        raise FileError("Parquet files need pyarrow: pip install pyarrow.") from None
-
-
-def _opened(path: Path, form: Form) -> TextIO:
-    csv.field_size_limit(sys.maxsize)
-    try:
-        return path.open(newline="\n", encoding=form.encoding, errors="replace")
-    except LookupError:
-        raise FileError(f"There is no encoding {form.encoding!r}.") from None
-
-
-def _names(first_line: str, path: Path, form: Form) -> tuple[str, ...]:
-    """Return the names in the first line, which an error must not show: it may be a record."""
-    if "\r" in first_line.removesuffix("\r"):
-        raise FileError(f"The lines of {path.name} must end with LF or CR LF, not with CR alone.")
-    if REPLACED in first_line:
-        raise FileError(
-            f"The first line of {path.name} is not {form.called}: name the encoding of the file, "
-            "as in --encoding latin-1."
-        )
-    names = next(iter(_records(first_line, path, form, 1)), [])
-    times = Counter(names)
-    places = [str(j + 1) for j, name in enumerate(names) if times[name] > 1]
-    if not names or places:
-        raise FileError(
-            f"The first line of {path.name} must contain column names, all different."
-            + (f" The columns {', '.join(places)} have names that repeat." if places else "")
-        )
-    return tuple(names)
-
-
-def _records(text: str, path: Path, form: Form, line: int) -> list[list[str]]:
-    """Return the cells of every record, the first of which is in a line of this number."""
-    above = line
-    lines = io.StringIO(text.replace("\r", " "), newline="\n")
-    reader = csv.reader(lines, delimiter=form.sep, strict=True)
-    records: list[list[str]] = []
-    try:
-        for record in reader:
-            records.append(record)
-            line = above + reader.line_num  # of the next record
-        return records
-    except csv.Error:
-        broken = "is not closed, or followed by more than a separator"
-    raise FileError(
-        f"{path.name} is not written as RFC 4180 says: a quoted cell of the record in line {line} "
-        f"{broken}. It would join records, so nobody could tell whose they are."
-    )
-
-
-def as_number(text: str) -> float | None:
-    """Return the number that a text is, None if it is not a number."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _reader(domain: Domain, form: Form) -> Callable[[str], Any]:
-    if not isinstance(domain, Interval):
-        return _category_reader(domain)
-    if domain.dates:
-        return partial(_date, form.date_format)
-    return lambda text: as_number(text.replace(form.decimal, "."))
-
-
-def _date(form: str | None, text: str) -> datetime | None:
-    try:
-        text = text.strip()
-        return datetime.fromisoformat(text) if form is None else datetime.strptime(text, form)
-    except ValueError:
-        return None
-
-
-def typed_frame(file: DataFile, declared: Sequence[str], kinds: Mapping[str, Sequence[str]]) -> Any:
-    """Return some columns as a data frame, of types that are public: as the user has said.
-
-    A cell that is no number or date is missing, so that no cell decides the type of a column.
-    """
-    try:
-        from pandas import DataFrame
-    except ImportError:
-        raise FileError("Learning a schema needs pandas: pip install pandas.") from None
-    named = [*declared, *chain.from_iterable(kinds.values())]
-    if repeated := [name for name, times in Counter(named).items() if times > 1]:
-        raise FileError(f"The column {repeated[0]!r} is named twice.")
-    numbers = {name: as_numbers(file.column(name, UNBOUNDED_NUMBERS)) for name in kinds["numbers"]}
-    dates = {
-        name: _instants(as_numbers(file.column(name, UNBOUNDED_DATES))) for name in kinds["dates"]
-    }
-    texts = {name: file.texts(name) for name in (*kinds["texts"], *declared)}
-    objects = {name: _objects(cells, len(cells)) for name, cells in texts.items()}
-    columns = {**numbers, **dates, **objects}
-    return DataFrame({name: columns[name] for name in named})
-
-
-def _instants(seconds: FloatArray) -> TextColumn:
-    """Return times in microseconds, whatever they are: pandas would choose a unit by all of them.
-
-    >>> _instants(np.array([0.5, 1e300, np.nan])).astype(str).tolist()
-    ['1970-01-01T00:00:00.500000', 'NaT', 'NaT']
-    """
-    steps = np.rint(seconds * 1e6)
-    known = np.abs(steps) < 2**62
-    whole = np.where(known, steps, 0.0).astype(np.int64).astype("datetime64[us]")
-    return np.where(known, whole, np.datetime64("NaT", "us"))
 
 
 def with_all_columns(schema: Schema, names: Sequence[str], others: Sequence[str | None]) -> Schema:
@@ -297,23 +52,6 @@ def with_all_columns(schema: Schema, names: Sequence[str], others: Sequence[str 
     listed = {name: domain for name, domain in schema.columns.items() if name != "*"}
     columns = {**listed, **dict.fromkeys(rest, schema.columns["*"])}
     return replace(schema, columns=columns)
-
-
-def _category_reader(domain: Categories) -> Callable[[str], Any]:
-    written = {str(value): value for value in domain.values}
-    numbers = {
-        number_of(value): value
-        for value in domain.values
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    }
-
-    def read(text: str) -> Any:
-        if text in written:
-            return written[text]
-        number = as_number(text) if numbers else None
-        return None if number is None else numbers.get(number)
-
-    return read
 
 
 # The fields of an interval, and those of categories, in a file.

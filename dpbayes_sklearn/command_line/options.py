@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dpbayes_sklearn import __version__
-from dpbayes_sklearn.command_line.files import as_number
+from dpbayes_sklearn.command_line.tables import as_number
 
 
 class _Parser(argparse.ArgumentParser):

@@ -118,7 +118,8 @@ class DrawsPlan(ModePlan):
     def steps(self) -> tuple[Step[LinearRecords, Found], ...]:
         """Look, mode and draws."""
         draws = Step(
-            "draws of the coefficients", self.draws_budget, None, "Gaussian draws in a ball",
+            "draws of the coefficients", self.draws_budget, self.draws_law,
+            "Gaussian draws in a ball", structure={"kind": "scores in a ball"},
             ask=self.ask_draws, read=self.read_draws, draw=_drawn,
         )  # fmt: skip
         return (self.look, self.mode, draws) if self.mode_share else (self.look, draws)
@@ -144,6 +145,12 @@ class DrawsPlan(ModePlan):
         worst = self.cost.unit.n_changed * score_range(rows.limit, radius * norm)
         most = _SHARPEST if self.sharp else 1 / self._noise(found)
         return min(float(self.loss) / worst, most) * _FLOAT_SPARE
+
+    def draws_law(self, found: Found) -> dict[str, float]:
+        """Return what the loss of a draw follows from."""
+        rows, _, radius = self.place(found)
+        known = {"limit": rows.limit, "radius": radius, "squares": float(rows.squares.sum())}
+        return {**known, "weight": self.weight(found), "draws": self.n_draws}
 
     def _noise(self, found: Found) -> float:
         """Return the residual variance that is supposed, in deviations of the target."""

@@ -35,10 +35,12 @@ _LEAST_MIDDLE = 0.3  # No direction has less of the even middle than this part.
 _MIDDLE_LIMIT = 3.0  # The limit of the middle is at least so many median scores.
 _BELIEVED = 4.0  # Not identified if limits may have taken so many times the sampling variance.
 _FLAT = 10.0  # Prior deviation of a turned coefficient in intervals, in deviations of the target.
-# For predictions: the least curvature of a direction, the share that features explain, the share of
-# residuals within the limit of the mode, and its error beside noise and ridge.
-_LEAST_CURVATURE, _EXPLAINS, _INSIDE, _START = 0.3, 0.5, 0.6, 0.03
+# For predictions: the least curvature of a direction, the share that features explain, and that of
+# residuals within the limit of the mode.
+_LEAST_CURVATURE, _EXPLAINS, _INSIDE = 0.3, 0.5, 0.6
 _BENT = 0.01  # Most that what lies beyond a limit adds to the squared error of the mode.
+# No more is explained than the variance of the target: at most 1.6 where it is seen, as a spread is
+# at least 0.8 deviations, and 10 deviations of the noise in a count may be at the farther bound.
 _MOST_EXPLAINED, _UNSEEN = 1.6, 10.0
 _EXPLAINED = 0.2  # Share that the ridge of the mode supposes.
 # For predictions, as many records as this part of the noise in a count may be as long as any can
@@ -273,7 +275,7 @@ def _shrunk(
     own = usual + declared
     inverse, moved = np.linalg.inv(equation.covariance), equation.estimate
     away = moved @ inverse @ moved - p - np.diag(inverse) @ error
-    start = max(float(away / np.trace(inverse)), _START**2)
+    start = max(float(away / np.trace(inverse)), 0.0)
     before = own + np.diag(1 / (error + start + min(beyond / n, _BENT)))
     constant = np.linalg.solve(known.turn, np.eye(p)[0])
     mean, level = equation.matrix @ constant / n, before @ constant
@@ -291,6 +293,6 @@ def _shrunk(
         after = np.linalg.solve(precision, weighted.T @ equation.right - centre)
         way = np.asarray((way + after) / 2)
     most = _MOST_EXPLAINED + _UNSEEN * known.tails.sd / n * known.target.farthest**2
-    while _explained(known, mode + way, equation.matrix) > most:
+    while design.intercept and _explained(known, mode + way, equation.matrix) > most:
         way = vectors @ ((vectors.T @ (mode + way)) / (1 + np.maximum(values, 0.0) / n)) - mode
     return way, np.asarray(np.linalg.inv(precision))

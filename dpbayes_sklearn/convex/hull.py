@@ -55,7 +55,7 @@ def hull_body(
         inexact = math.sqrt(len(sizes) * float((sizes + sizes**2).sum())) * step
         farthest = 2 * gradient.farthest * h * len(sizes)
     return Body(
-        law, lambda *drawn: _of_records(design, gradient, *drawn) * step,
+        law, gradient.lattice, lambda *drawn: _of_records(design, gradient, *drawn) * step,
         _variances(design, gradient) * h**2, inexact, farthest,
     )  # fmt: skip
 

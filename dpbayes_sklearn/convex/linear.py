@@ -199,7 +199,8 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
 
     def _step(self, what: str, asked: Any, share: Fraction, ask: Any, read: Any) -> Step[Any, Any]:
         law = asked.law(self.cost.unit, share)
-        return Step(what, self._part(share), law, ask=ask, read=partial(read, law=law))
+        about = what, self._part(share), law
+        return Step(*about, structure=asked, ask=ask, read=partial(read, law=law))
 
     def _part(self, share: Fraction) -> Budget:
         return Budget(share, unit=self.cost.unit)
@@ -208,8 +209,9 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
         return Step(
             "perturbed mode",
             self._part(share),
-            None,
+            self.mode_law,
             "exponential noise of the gradient",
+            structure={"kind": "gradients", "signed": False},
             ask=self.ask_mode,
             read=self.read_mode,
             draw=lambda loss, law, noise: noise.minimum(loss),
@@ -273,6 +275,10 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
         return rows, PerturbedPlan.of(
             shape, share, volume, unit, lambda _: self._body(h * radius), ridge
         )
+
+    def mode_law(self, known: Known) -> PerturbedPlan:
+        """Return the noise and ridge of the mode."""
+        return self.problem(known)[1]
 
     def _body(self, radius: float) -> Body:
         share = self.shares.mode

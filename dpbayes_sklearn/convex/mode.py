@@ -157,18 +157,19 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         unit, own, bins = self.cost.unit, self.level_share, len(EDGES) + 1
         if not own:
             return self.look, self.mode
-        sizes, level = Histograms(1, (bins, bins)).law(unit, own), VectorSum(1).law(unit, own)
+        counts, sums = Histograms(1, (bins, bins)), VectorSum(1)
+        sizes, level = counts.law(unit, own), sums.law(unit, own)
         part = Budget(own, unit=unit)
         return (
             self.look,
             self.mode,
             Step(
                 "sizes of residuals", part, sizes,
-                ask=self.ask_sizes, read=partial(self.read_sizes, law=sizes),
+                ask=self.ask_sizes, read=partial(self.read_sizes, law=sizes), structure=counts,
             ),
             Step(
                 "level", part, level,
-                ask=self.ask_level, read=partial(self.read_level, law=level),
+                ask=self.ask_level, read=partial(self.read_level, law=level), structure=sums,
             ),
         )  # fmt: skip
 
@@ -179,7 +180,7 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         law = evenly.law(self.cost.unit, self.look_share)
         return Step(
             "where target and columns lie", Budget(self.look_share, unit=self.cost.unit), law,
-            ask=self.ask_look, read=partial(self.read_look, law=law),
+            ask=self.ask_look, read=partial(self.read_look, law=law), structure=evenly,
         )  # fmt: skip
 
     @cached_property
@@ -189,8 +190,9 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         return Step(
             "perturbed mode",
             Budget(self.mode_share, delta, self.cost.unit),
-            None,
+            self.mode_law,
             "exponential noise of the gradient",
+            structure={"kind": "gradients", "signed": False},
             ask=self.ask_mode,
             read=self.read_mode,
             draw=lambda loss, law, noise: noise.minimum(loss),
@@ -245,6 +247,10 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         return rows, PerturbedPlan.of(
             shape, share, share * _VOLUME, self.cost.unit, lambda _: self.body(h), ridge
         )
+
+    def mode_law(self, found: Found) -> PerturbedPlan:
+        """Return the noise and ridge of the mode."""
+        return self.problem(found)[1]
 
     def with_constant(self, constant: float, each: FloatArray) -> FloatArray:
         """Return numbers of the coordinates, after that of the constant if there is one."""

@@ -64,11 +64,10 @@ MOST_COORDINATES = 20
 _USUAL_LENGTH = 2.0  # Squared lengths usually exceed p by so many deviations of a normal law.
 _LEAST_SHAPE = 1e-6  # Least eigenvalue of the shape: columns that are a sum of others.
 _PAIR_NOISE = 0.3  # Pairs reach as far as their noise is below this part of even residuals.
-MISPLACED = 0.5
-"""What a limit takes from a moment may differ from what pairs tell by this part of the largest."""
-
-
-HIDDEN = 1.3
+_MISPLACED, _HIDDEN = 0.5, 1.3
+"""What a limit takes may be misplaced by the first part of it, and the noise of the lengths may hide
+so many of its standard deviations. With 0.5 and 1, and without ``doubt``, the slope of a log-normal
+number on a column that it explains was in 0.57 of its intervals (3,000 records, epsilon 1)."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,8 @@ class MomentsPlan(StepPlan[LinearRecords, Moments]):
             return Step(what, self.cost, None, "none", ask=ask, read=partial(read, law=None))
         own = Fraction(self.cost.epsilon) * share
         law, part = of.law(self.cost.unit, own), Budget(own, unit=self.cost.unit)
-        return Step(what, part, law, ask=ask, read=partial(read, law=law))
+        told = partial(read, law=law)
+        return Step(what, part, law, structure=of, ask=ask, read=told)
 
     def _deviation(self, step: int) -> float:
         """Return that of the noise of an entry beside the diagonal, for a limit of 1."""
@@ -199,7 +199,7 @@ class MomentsPlan(StepPlan[LinearRecords, Moments]):
 
         def error(x: float) -> float:
             gone = excess(lengths, x, far, 2)
-            taken = math.hypot(MISPLACED * gone.mean, HIDDEN * gone.sd)
+            taken = math.hypot(_MISPLACED * gone.mean, _HIDDEN * gone.sd)
             noise = self._deviation(4) * x**2 * p
             return noise**2 + (part * taken) ** 2 + (gone.mean * p * unknown / n) ** 2
 
@@ -237,7 +237,7 @@ class MomentsPlan(StepPlan[LinearRecords, Moments]):
         return Moments.of(
             known.first, known.turn, symmetric(noisy[0] * (unit / STEPS**2)),
             (self._deviation(4) * unit) ** 2, known.pairs, known.pair_variance,
-            gone.mean * self.p, math.hypot(MISPLACED * gone.mean, HIDDEN * gone.sd) * self.p,
+            gone.mean * self.p, math.hypot(_MISPLACED * gone.mean, _HIDDEN * gone.sd) * self.p,
             lost * self.p**2, self.n,
         )  # fmt: skip
 

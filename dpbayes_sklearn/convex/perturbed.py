@@ -76,6 +76,7 @@ class Body(NamedTuple):
     """Noise of a gradient."""
 
     law: NoiseLaw
+    steps: int  # Of the law's lattice: the largest gradient of a record, in the norm of the body.
     gradient: Callable[..., FloatArray]  # Makes the integers that are drawn a vector.
     variance: FloatArray  # (p,): of every entry.
     inexact: float  # Norm of the way to the real noise, at most.
@@ -95,6 +96,7 @@ def ball_body(dimension: int, radius: float, epsilon: Fraction, unit: PrivacyUni
     step = radius / lattice
     return Body(
         law,
+        lattice,
         lambda drawn: np.asarray(drawn, np.float64) * step,
         law.variances * step**2,
         step * math.sqrt(dimension),
@@ -171,9 +173,9 @@ class PerturbedPlan:
     centre: FloatArray  # (p,): the c.
     error: float  # The norm that the gradient may have at the end, its rounding included.
     slack: float  # What is not exact about a gradient.
-    n: int  # Of records, at most: a secret number exceeds it with a chance of 1e-20.
     step: float  # What is released is a multiple of it, or of a part of it.
     jitter: SupNorm  # The noise of what is released, in steps.
+    shape: Shape  # A secret number of records exceeds its n with a chance of 1e-20.
 
     @property
     def gradient_noise(self) -> NoiseLaw:
@@ -203,7 +205,7 @@ class PerturbedPlan:
         step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
         jitter = SupNorm.of((1,) * len(ridge), 2, search)
         centre = np.zeros(len(ridge)) if centre is None else centre
-        return cls(body, ridge, centre, error, slack, shape.n, step, jitter)
+        return cls(body, ridge, centre, error, slack, step, jitter, shape)
 
 
 def search_share(epsilon: Fraction) -> Fraction:
@@ -262,7 +264,7 @@ class PerturbedLoss:
         tilt = plan.body.gradient(*noise)
         if not float(np.linalg.norm(tilt)) <= plan.body.farthest:
             raise RuntimeError("The source of random bytes cannot be used for noise.")
-        error = plan.error * max(1.0, self.loss.n / max(plan.n, 1))  # a search always ends
+        error = plan.error * max(1.0, self.loss.n / max(plan.shape.n, 1))  # a search always ends
         return Search(self.loss, plan.ridge, plan.centre, tilt, plan.slack).minimum(error)
 
 

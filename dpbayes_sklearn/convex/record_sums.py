@@ -95,10 +95,11 @@ class VectorSum:
     """A sum of vectors of at most ``STEPS`` steps."""
 
     size: int
+    steps: int = STEPS
 
     def law(self, unit: PrivacyUnit, epsilon: Fraction) -> NoiseLaw:
         """Return the noise: a record moves the sum by a vector of that length."""
-        return BallNoise(laplace_scale(unit.n_changed * STEPS, epsilon), self.size)
+        return BallNoise(laplace_scale(unit.n_changed * self.steps, epsilon), self.size)
 
 
 @dataclass(frozen=True)
@@ -106,10 +107,11 @@ class ProductSum:
     """A sum of vv' over vectors of at most ``STEPS`` steps."""
 
     size: int
+    steps: int = STEPS
 
     def law(self, unit: PrivacyUnit, epsilon: Fraction) -> NoiseLaw:
         """Return the noise: a record moves the sum by a matrix of trace at most STEPS²."""
-        scale = laplace_scale(unit.n_changed * STEPS**2, epsilon)
+        scale = laplace_scale(unit.n_changed * self.steps**2, epsilon)
         return MatrixNoise(scale, (Fraction(1),) * self.size)
 
 

@@ -193,7 +193,11 @@ class Moments:
 
 
 def doubt(deviation: float, n: int, p: int) -> float:
-    """Return the part of K that its noise may be, by the deviation of the noise of pairs."""
+    """Return the part of K that its noise may be, by the deviation of the noise of pairs.
+
+    If all of it, far records may lie in any direction: without this, the slope of a number that 8 %
+    have was in 0.50 of its intervals (3,000 records, epsilon 1).
+    """
     return min(1.0, deviation * math.sqrt(2 * p * (p + 1)) / (n * (p + 2)))
 
 

@@ -27,18 +27,21 @@ remaining correlation is left out.
 
 **How far rows spread around their pooled row: a mixture learned from all features.**
 
-Evidence for a spread g with the pooled row integrated out. In coordinates of a class,
-:math:`s_c = \sigma^2/n_c^2 + \lambda/n_c + g\lambda`; the pooled row has precision
-:math:`W = \sum_c 1/s_c + 1/\varrho` and mean
-:math:`\hat\mu = (\sum_c x_c/s_c + h/\varrho)/W`, so
+Evidence for a spread g with the pooled row integrated out under a flat prior. In coordinates of a
+class, :math:`s_c = \sigma^2/n_c^2 + \lambda/n_c + g\lambda`; with :math:`w = \sum_c 1/s_c` and
+:math:`\bar x = \sum_c x_c/s_c / w`,
 
-.. math:: \ell = -\tfrac12 \Bigl[\sum_c \log s_c + \log W + \log \varrho
-    + \sum_c (x_c - \hat\mu)^2/s_c + (\hat\mu - h)^2/\varrho\Bigr].
+.. math:: \ell = -\tfrac12 \Bigl[\sum_c \log s_c + \log w + \sum_c (x_c - \bar x)^2/s_c\Bigr].
+
+So only differences of classes speak for a spread. Under the prior :math:`N(h, \varrho)` the shape
+of the pooled row did, and where one class has nearly all records the rows of the other were
+flattened.
 
 **Evidence of rows about class counts.**
 
-Contrasts of a row are :math:`n_c` times what the other classes' rows let expect. With the pooled
-row learned from the other classes only, :math:`W_- = W - 1/s_c` and
+Contrasts of a row are :math:`n_c` times what the other classes' rows let expect. The pooled row has
+precision :math:`W = w + 1/\varrho` and mean :math:`\hat\mu = (w \bar x + h/\varrho)/W`. With it
+learned from the other classes only, :math:`W_- = W - 1/s_c` and
 :math:`\mu_- = (W\hat\mu - x_c/s_c)/W_-`, the log message for a count :math:`\nu` is
 
 .. math:: \sum_j \sum_l \log N\bigl(a_{cl};\; \nu\mu_-,\;
@@ -337,23 +340,25 @@ def evidence(
     precision, prior = 1.0 / variance, (pooled.variance[:, None] * parts.isotropic)[..., None]
     total = precision.sum(axis=1) + 1.0 / prior
     mean = ((observed[..., None] * precision).sum(axis=1) + center / prior) / total
-    misfit = ((observed[..., None] - mean[:, None]) ** 2 * precision).sum(axis=1)
-    log = np.log(variance).sum(axis=1) + np.log(total) + np.log(prior)
-    log_evidence = -0.5 * parts.weight * (log + misfit + (mean - center) ** 2 / prior).sum(axis=1)
-    log_evidence += len(counts) * parts.log_volume[:, None]
+    own = precision.sum(axis=1)
+    between = (observed[..., None] * precision).sum(axis=1) / own
+    misfit = ((observed[..., None] - between[:, None]) ** 2 * precision).sum(axis=1)
+    log = np.log(variance).sum(axis=1) + np.log(own)
+    log_evidence = -0.5 * parts.weight * (log + misfit).sum(axis=1)
+    log_evidence += (len(counts) - 1) * parts.log_volume[:, None]
     return RowEvidence(parts, spreads, log_evidence, observed, precision, total, mean)
 
 
 def prior_weights(freedom: int, ordered: bool) -> FloatArray:
     r"""Return prior weights of the spreads; of ordered features exchangeable, then smooth ones.
 
-    Positive spreads are log-normal around :math:`\min(5/D, 0.3)`, D being the degrees of freedom
+    Positive spreads are log-normal around :math:`\min(1/D, 0.3)`, D being the degrees of freedom
     of all rows together: many features cannot all be very informative.
 
     >>> prior_weights(100, ordered=False).round(2)
     array([0.1 , 0.  , 0.  , 0.02, 0.14, 0.31, 0.28, 0.11, 0.04])
     """
-    away = np.log(SPREADS[1:] / min(5.0 / freedom, 0.3)) / _LOG_G_SD
+    away = np.log(SPREADS[1:] / min(1.0 / freedom, 0.3)) / _LOG_G_SD
     positive = np.exp(-0.5 * away**2)
     positive *= (1.0 - _NO_SPREAD) / positive.sum()
     if ordered:

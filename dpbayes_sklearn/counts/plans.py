@@ -65,6 +65,7 @@ from dpbayes_sklearn.mechanisms import (
 )
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.noise.discrete_gaussian import drawable
+from dpbayes_sklearn.noise.finite import Choice
 from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.privacy.budget import Budget, Exact, exact
 from dpbayes_sklearn.privacy.gaussian import calibrated_variance, gaussian_rho
@@ -107,6 +108,13 @@ class TablesPlan(OneStepPlan[CountTables, NetworkPosterior]):
     def simulated_errors(self, at_least: int) -> FloatArray | None:
         """Return errors of released counts in many releases, or None if they depend on the data."""
         return None
+
+    @property
+    def structure(self) -> dict[str, Any]:
+        """The network, for which None stands as parents if it is a star."""
+        network = self.prior.network
+        parents = None if network.is_star else network.parents
+        return {"kind": "tables", "sizes": network.sizes, "parents": parents}
 
     @property
     def what(self) -> str:
@@ -205,6 +213,11 @@ class NoisyCharacters(TablesPlan):
         # whole, so that tables stay exact in floating point and agree bit for bit
         return math.ceil(paper_increment(network, float(self.cost.epsilon), options.t))
 
+    @property
+    def structure(self) -> dict[str, Any]:
+        """Characters of the same network."""
+        return {**super().structure, "kind": "characters"}
+
     def ask(self, statistics: CountTables, known: None) -> Blocks:
         """Return the character sums."""
         return CharacterSums.of(statistics).blocks
@@ -246,6 +259,12 @@ class DrawnTables(TablesPlan):
     n_draws: int = 1
     most: int | None = None
     """Turns of a split are cut here, if the number of records is secret."""
+
+    @property
+    def structure(self) -> dict[str, Any]:
+        """Splits of the same network, the records at one of them at most, and the draws."""
+        turns, draws = dirichlet.most_turns(self.facts)[0], self.n_draws
+        return {**super().structure, "kind": "splits", "turns": turns, "draws": draws}
 
     def ask(self, statistics: CountTables, known: None) -> Tables:
         """Return the tables."""
@@ -313,19 +332,22 @@ class LearnsTemperature(StepPlan[LabelledCounts, NetworkPosterior]):
         tables = tuple(step.of_part(attrgetter("counts")) for step in self.tables.steps)
         if not self.share:
             return tables
-        own = Budget(self.share, unit=self.cost.unit)
-        about = f"temperature, one of {len(TEMPERINGS)}", own, self.share, "permute-and-flip"
-        return (*tables, Step(*about, ask=self._losses, draw=self._choose, read=add))
+        own, classes = Budget(self.share, unit=self.cost.unit), self.tables.prior.network.sizes[-1]
+        law = Choice(self.share, LossSums.none(classes).spread(self.cost.unit))
+        about = f"temperature, one of {len(TEMPERINGS)}", own, law, "permute-and-flip"
+        structure = {"kind": "losses", "classes": classes}
+        step = partial(Step, *about, structure=structure)
+        return (*tables, step(ask=self._losses, draw=self._choose, read=add))
 
     def _losses(self, statistics: LabelledCounts, known: tuple[Any]) -> Callable[..., LossSums]:
         """Return what asks records, or a sample of them, for their losses."""
         return partial(statistics.records.loss_sums, *known)
 
     def _choose(
-        self, loss_sums: Callable[..., LossSums], share: Exact, noise: Noise
+        self, loss_sums: Callable[..., LossSums], law: Choice, noise: Noise
     ) -> tuple[Tempering]:
         """Choose one of the candidates."""
-        candidates = [*TEMPERINGS]
+        candidates, share = [*TEMPERINGS], law.epsilon
         if self.cost.infinite:  # no privacy is asked for
             return (candidates[int(np.argmin(loss_sums().sums))],)
         n, unit = self.tables.facts.n, self.cost.unit

@@ -150,7 +150,7 @@ class Table:
         return "anything" if kind in {"text", "objects"} else kind
 
 
-class _Columns:
+class Columns:
     """A frame of arrays, of columns that have few distinct cells, and of other columns."""
 
     def __init__(self, names: list[str], cells: list[Any]) -> None:
@@ -158,10 +158,14 @@ class _Columns:
         self.shape = len(cells[0]), len(cells)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return some rows, or one column of them."""
+        """Return some rows, or one column of them; or columns by name."""
+        if isinstance(key, str):
+            return self._cells[self.columns.index(key)]
+        if isinstance(key, list):
+            return Columns(key, [self[name] for name in key])
         rows, j = key if isinstance(key, tuple) else (key, None)
         if j is None:
-            return _Columns(self.columns, [_some(cells, rows) for cells in self._cells])
+            return Columns(self.columns, [_some(cells, rows) for cells in self._cells])
         return _some(self._cells[j], rows)
 
 
@@ -179,10 +183,12 @@ def read_once(table: Table, domains: Sequence[Domain]) -> Table:
     if table.names is None or all(domain.is_numeric for domain in domains):
         return table
     cells = [_kept(_by_position(table._X)[:, j], domain) for j, domain in enumerate(domains)]
-    return Table(_Columns(table.names, cells))
+    return Table(Columns(table.names, cells))
 
 
 def _kept(column: Any, domain: Domain) -> Any:
+    if isinstance(column, Repeated):
+        return column
     if isinstance(domain, Categories):
         codes = domain.encode(readable(column)).astype(np.min_scalar_type(domain.n_values))
         return Repeated(codes, as_cells([*domain.values, None], 1))

@@ -81,6 +81,12 @@ class LogisticDrawPlan(NamedTuple):
         weight = min(1.0, float(loss) / worst) * _SPARE
         return cls(blocks, spread, radius, weight, prior, n_draws)
 
+    @property
+    def law(self) -> dict[str, object]:
+        """What the loss of a draw follows from."""
+        known = {"sizes": self.blocks.sizes, "spread": self.spread, "radius": self.radius}
+        return {**known, "weight": self.weight, "draws": self.n_draws}
+
     def ask(self, records: MappedRecords, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return precision and linear term of the law of draws, in spreads around a centre."""
         blocks, width = self.blocks, len(centre)
@@ -94,7 +100,7 @@ class LogisticDrawPlan(NamedTuple):
         linear = -self.weight * (sums @ blocks.basis) - self.prior * centre
         return self.spread[:, None] * precision * self.spread, self.spread * linear
 
-    def draw(self, asked: tuple[FloatArray, FloatArray], law: None, noise: Noise) -> FloatArray:
+    def draw(self, asked: tuple[FloatArray, FloatArray], law: object, noise: Noise) -> FloatArray:
         """Draw: one in each row."""
         return np.asarray(self.spread * noise.ball(*asked, self.radius, self.n_draws))
 

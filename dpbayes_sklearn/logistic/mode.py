@@ -144,7 +144,7 @@ def body_of(blocks: Blocks, noise: GradientNoise) -> Body:
     variance = blocks.per_parameter(each, law.variance(d)) / lattice**2
     cell = math.sqrt(1 + float((sizes + sizes**2).sum())) / (2 * lattice)
     inexact, gradient = cell + _rounding(blocks, farthest), partial(_tilt, blocks, lattice)
-    return Body(law, gradient, variance, inexact, farthest * math.sqrt(1 + d))
+    return Body(law, lattice, gradient, variance, inexact, farthest * math.sqrt(1 + d))
 
 
 def _tilt(blocks: Blocks, lattice: int, *drawn: AnyArray) -> FloatArray:

@@ -33,6 +33,7 @@ from dpbayes_sklearn._compat import InvalidParameterError
 from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.convex.draws import REAL_ARITHMETIC, loss_of_a_draw
 from dpbayes_sklearn.convex.perturbed import PerturbedLoss, PerturbedPlan
+from dpbayes_sklearn.convex.record_sums import Histograms
 from dpbayes_sklearn.logistic.blocks import BINS, Blocks
 from dpbayes_sklearn.logistic.curvature import (
     Coordinates,
@@ -63,7 +64,7 @@ from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
 from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Step, StepPlan, composed
 
-_FEW_RECORDS, _FEW_WITH_CLASSES = 100, 40
+_FEW_RECORDS, _FEW_WITH_CLASSES = 20, 40
 _LOOK_SHARE = Fraction(1, 10)  # Histograms of the numbers get this part of epsilon.
 # The curvature gets the first part of epsilon, or the second if records are very many.
 _CURVATURE_SHARE, _LESS_CURVATURE_SHARE = Fraction(3, 10), Fraction(3, 20)
@@ -287,7 +288,8 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
         """Those that get a part of epsilon."""
         noise = "Gaussian" if self.mode.gradient_noise.independent else "exponential"
         mode = Step(
-            "perturbed mode", self.mode_cost, None, f"{noise} noise of the gradient",
+            "perturbed mode", self.mode_cost, self.mode, f"{noise} noise of the gradient",
+            structure={"kind": "gradients", "signed": True},
             ask=self.ask_mode, read=self.read_mode,
             draw=lambda loss, law, noise: noise.minimum(loss),
         )  # fmt: skip
@@ -305,6 +307,7 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
         return (
             Step(
                 "histograms of columns", Budget(self.look_share, unit=unit), look.law,
+                structure=Histograms(len(columns), look.law.sizes),
                 ask=lambda records, _: look.ask(records),
                 read=lambda found, noisy: replace(found, look=look.read(noisy, self.facts.n)),
             ),
@@ -344,9 +347,15 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
             Step(
                 "curvature for intervals", Budget(self.curvature_share, unit=self.cost.unit),
                 self.curvature_law, "exponential noise of a matrix",
+                structure=self._curvature_structure,
                 ask=self.ask_curvature, read=self.read_curvature,
             ),
         )  # fmt: skip
+
+    def _curvature_structure(self, found: Found) -> dict[str, Any]:
+        plan = found.curvature_plan
+        assert plan is not None
+        return {"kind": "curvature", "limit": plan.limit, "grid": plan.grid}
 
     def _plan_curvature(self, limit: float) -> CurvaturePlan:
         share, unit, most = self.curvature_share, self.cost.unit, self.facts.n_bound
@@ -380,7 +389,8 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
             return ()
         return (
             Step(
-                "draws of the posterior", cost, None, "draws of a normal law in a ball",
+                "draws of the posterior", cost, draws.law, "draws of a normal law in a ball",
+                structure={"kind": "logistic scores in a ball"},
                 ask=lambda records, found: draws.ask(records.mapped(found.look.nodes), found.mode),
                 read=lambda found, drawn: replace(found, draws=found.mode + drawn),
                 draw=draws.draw,

@@ -142,6 +142,7 @@ def _body(blocks: Blocks, lift: Lift, noise: GradientNoise) -> Body:
     grown = float(np.linalg.norm(contrasts, 2)) * math.sqrt(noises)
     return Body(
         one.law,
+        lift.reach * one.steps,
         partial(_tilt, blocks, contrasts, noise.lattice),
         np.tile(lift.variance * one.variance, classes),
         grown * (classes + 1) * one.inexact,

@@ -332,6 +332,7 @@ class PrivatePipeline(SupervisedEstimator[None, None, People, Pipeline]):
         for _, step in private_steps(self.posterior_):
             step.set_params(accountant=ledger, random_state=None)
             step.guarantee_ = self.guarantee_
+            step.__dict__.pop("_proof", None)  # of a fit alone, not of the best of several
         model = self.posterior_[-1]  # which also keeps the guarantees of its batches
         model._attach(model.schema_, Release(model.posterior_, self.guarantee_))
         return self.posterior_

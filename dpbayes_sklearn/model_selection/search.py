@@ -48,6 +48,7 @@ from dpbayes_sklearn.noise.finite import PRICE
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
+from dpbayes_sklearn.privacy.plain import plain
 from dpbayes_sklearn.release import Facts, FitPlan, Release
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -373,6 +374,9 @@ class PrivateSearchCV(
         model._attach(model.schema_, Release(model.posterior_, guarantee))
         if isinstance(model, PrivatePipeline):
             model = model.winner(self._ledger())
+        elif hasattr(model, "_proof"):
+            law = self._mechanism.law_of_runs(len(public))
+            model._proof = [{**fit, "runs": plain(law)} for fit in model._proof]
         self.cv_results_ = {"params": public}
         self.best_index_ = winner.candidate
         self.best_params_ = public[winner.candidate]

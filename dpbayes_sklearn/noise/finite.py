@@ -70,7 +70,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -153,6 +155,16 @@ def finite_draw(weights: npt.NDArray[np.uint64], source: RandomSource) -> npt.ND
     below = cumulative[..., -1]
     at = uniform_below(below.reshape(-1), below.size, source).reshape(below.shape)
     return np.asarray(np.count_nonzero(cumulative <= at[..., None], axis=-1))
+
+
+class Choice(NamedTuple):
+    """A candidate by its integer score, of weight exp(epsilon score / spread), or permute-and-flip.
+
+    ``spread`` is the range of the changes of all scores, from the lowest to the highest.
+    """
+
+    epsilon: Fraction | float
+    spread: int
 
 
 MAX_CHOICES = 64  # Permute-and-flip chooses among at most this many candidates.

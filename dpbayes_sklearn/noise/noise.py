@@ -65,6 +65,9 @@ class Noise:
     (3,)
     """
 
+    notes: list[dict[str, Any]] | None = None
+    """Public records of the steps that it has answered, if a fit is to keep them."""
+
     def __init__(self, source: RandomSource | None = None) -> None:
         self._source = source or random_source()
 

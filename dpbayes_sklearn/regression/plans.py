@@ -93,7 +93,7 @@ class MomentsPlan(StepPlan[LinearRecords, GaussianPosterior]):
         """How many records have no target, and the products."""
         products: Step[LinearRecords, Any] = Step(
             "products of columns and target", self.products, self.law,
-            ask=self.ask_products, read=self.read_products,
+            ask=self.ask_products, read=self.read_products, structure=self._structure,
         )  # fmt: skip
         if self.cost.unit.size_is_secret:  # records without a target are left out
             return (products,)
@@ -102,9 +102,20 @@ class MomentsPlan(StepPlan[LinearRecords, GaussianPosterior]):
         missing: Step[LinearRecords, Any] = Step(
             "records without a target", Budget(share, unit=self.cost.unit), law,
             ask=lambda records, known: [np.array([records.n_missing])],
-            read=self.read_missing,
+            read=self.read_missing, structure="records without a target",
         )  # fmt: skip
         return missing, products
+
+    @property
+    def _structure(self) -> dict[str, Any]:
+        design, block = self.prior.design, self.block
+        columns = np.concatenate([[-1], design.column, [-2]])
+        kinds = np.where(design.levels, "level", np.where(design.numbers, "number", "sign"))
+        return {
+            "kind": "products", "grid": self.grid, "rows": block.rows, "columns": block.columns,
+            "kinds": ["constant", *kinds.tolist(), "number"], "column": columns,
+            "weights": GramMatrix.of(design).weights,
+        }  # fmt: skip
 
     def read_missing(self, known: None, noisy: list[IntArray]) -> int:
         """Return how many records have a target."""

@@ -119,6 +119,25 @@ class Outside(NamedTuple):
     outside: int
     missing: int
 
+    @classmethod
+    def of(cls, domain: Domain, column: AnyArray) -> Outside:
+        """Count the values of a column that a domain does not hold."""
+        other, missing = ~domain.holds(column), is_missing(column)
+        return cls(int((other & ~missing).sum()), int((other & missing).sum()))
+
+    def plus(self, more: Outside) -> Outside:
+        """Return the counts of both."""
+        return Outside(self.outside + more.outside, self.missing + more.missing)
+
+    def line(self, name: str, domain: Domain, n: int) -> str:
+        """Return the counts of n values of a column, in words."""
+        gaps = f", {self.missing} missing" if self.missing else ""
+        return f"{name}: {self.outside} of {n} values outside {domain.short}{gaps}"
+
+
+NOT_PRIVATE = "Not private: these counts are exact. Do not publish them."
+"""What is printed above counts of values outside their domain."""
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class Schema:
@@ -265,15 +284,10 @@ class Schema:
         >>> counts["job"]
         Outside(outside=1, missing=1)
         """
-        counts, lines = {}, ["Not private: these counts are exact. Do not publish them."]
+        counts, lines = {}, [NOT_PRIVATE]
         for name, domain, column in self._columns_of(X, y):
-            other, missing = ~domain.holds(column), is_missing(column)
-            found = Outside(int((other & ~missing).sum()), int((other & missing).sum()))
-            gaps = f", {found.missing} missing" if found.missing else ""
-            lines.append(
-                f"{name}: {found.outside} of {other.size} values outside {domain.short}{gaps}"
-            )
-            counts[name] = found
+            counts[name] = Outside.of(domain, column)
+            lines.append(counts[name].line(name, domain, column.size))
         print("\n".join(lines))
         return counts
 
@@ -485,8 +499,9 @@ def declared_classes(classes: Any, unseen: Any = None) -> Categories:
 class Bins:
     """The rule that cuts intervals into bins, from public quantities only.
 
-    ``n_bins="auto"`` gives integers and booleans of a small declared range one bin per value.
-    Anything else gets twice the integer nearest to 0.8 (n epsilon / C d)^0.4, from 4 to 16. For
+    ``n_bins="auto"`` gives integers and booleans one bin per value if their declared range has at
+    most twice as many values as there would be bins otherwise, and at most 32. Anything else gets
+    twice the integer nearest to 0.8 (n epsilon / C d)^0.4, from 4 to 16. For
     mechanisms on trees of splits, whose sensitivity grows with every doubling, it is the power of
     two nearest to 0.75 (n / (1 + b))^(1/3), from 2 to 16, b = 2(d+1)/epsilon. C is the number of
     classes, 2 if it is not known beforehand.
@@ -516,7 +531,8 @@ class Bins:
         if not isinstance(self.n_bins, str):
             return domain.in_bins(self._given[j])
         whole = self.looks_at_types(domain) and kind in WHOLE_KINDS
-        return domain.in_bins(domain.n_integers if whole else self._rule())
+        values, wanted = domain.n_integers, self._rule()
+        return domain.in_bins(values if whole and values and values <= 2 * wanted else wanted)
 
     def looks_at_types(self, domain: Domain | None) -> bool:
         """Return whether the bins of a domain depend on the dtype of its column."""

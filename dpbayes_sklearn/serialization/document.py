@@ -41,6 +41,7 @@ from dpbayes_sklearn.serialization.models import CATEGORIES, GUARANTEE, INTERVAL
 Model = TypeVar("Model", bound=Any)
 
 FORMAT, VERSION = "dpbayes_sklearn model", 1  # Every document begins with these.
+PLAN_VERSION = 1  # Of the record of all steps, which documents of older releases do not have.
 MOST_CHARACTERS = 2**28  # A longer document is refused unread.
 # A ledger is not part of a model, and a seed reveals the noise.
 _SECRET = {"accountant", "random_state"}
@@ -77,10 +78,17 @@ def write_model(model: Any) -> str:
         "guarantee": _guarantee(model),
         "parameters": parameters,
         "fitted": {**features, **fitted},
+        **_plan(model),
     }
     text = json.dumps(document, allow_nan=False)
     read_model(type(model), text)
     return text
+
+
+def _plan(model: Any) -> dict[str, Any]:
+    """Return what was drawn, step by step, for checkers; models of older documents have none."""
+    fits = getattr(model, "_proof", None)
+    return {"plan": {"version": PLAN_VERSION, "fits": fits}} if fits and all(fits) else {}
 
 
 def _guarantee(model: Any) -> dict[str, Any]:
@@ -123,6 +131,11 @@ def _read(cls: type[Model], document: dict[str, Any]) -> Model:
     state = read_fields(document["fitted"], set(codecs), "fitted")
     read = {name: codec.decode(state[name], f"fitted.{name}") for name, codec in codecs.items()}
     _restore(model, read)
+    if (plan := document.get("plan")) is not None:
+        given = read_fields(plan, {"version", "fits"}, "plan")
+        if given["version"] != PLAN_VERSION or not isinstance(given["fits"], list):
+            refuse("plan", f"must have version {PLAN_VERSION} and a list of fits")
+        model._proof = given["fits"]
     if document["guarantee"] != _guarantee(model):
         refuse("guarantee", "must be that of the fitted model")
     return model
@@ -170,7 +183,7 @@ def _document(text: str) -> dict[str, Any]:
     if type(document.get("version")) is not int or document["version"] != VERSION:
         refuse("version", f"must be {VERSION}; another release of this library may read it")
     fields = {"format", "version", "estimator", "guarantee", "parameters", "fitted"}
-    return read_fields(document, fields, "it")
+    return read_fields(document, fields | ({"plan"} & set(document)), "it")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

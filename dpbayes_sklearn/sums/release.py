@@ -215,6 +215,11 @@ class SumsPlan(OneStepPlan[BoundedSums, SumsPosterior]):
     n: int
 
     @property
+    def structure(self) -> dict[str, Any]:
+        """How many columns there are, and in how many steps a record is counted."""
+        return {"kind": "sums", "columns": self.prior.d, "grid": self.prior.grid}
+
+    @property
     def what(self) -> str:
         """The sums."""
         return f"sums of {self.prior.d} columns"
@@ -279,7 +284,7 @@ def _(mechanism: Laplace, prior: Prior, facts: Facts, budget: Budget) -> SumsPla
 class SumDrawPlan(SumsPlan):
     """Draws from tempered posteriors on public grids."""
 
-    law: None = None
+    law: Any = None
     tempers: tuple[float, ...]
     n_draws: int
     points: int
@@ -293,6 +298,14 @@ class SumDrawPlan(SumsPlan):
     def weights(self, j: int, total: FloatArray) -> npt.NDArray[np.uint64]:
         """Return the integer weights that are drawn from."""
         return integer_weights(self.log_weights(j, total))
+
+    @property
+    def structure(self) -> dict[str, Any]:
+        """What the loss of a draw follows from."""
+        prior, known = self.prior, {"n": self.n, "points": self.points, "draws": self.n_draws}
+        each = [prior.bounds(j, 1) for j in range(prior.d)]
+        tempers = {"families": prior.families, "bounds": each, "tempers": self.tempers}
+        return {"kind": "tempered", **known, **tempers}
 
     @property
     def in_words(self) -> str:

@@ -17,7 +17,8 @@ import pytest
 
 from dpbayes_sklearn import BudgetAccountant, __version__, from_json
 from dpbayes_sklearn.__main__ import main, script
-from dpbayes_sklearn.command_line.files import CsvFile, Form, read_data, read_schema, typed_frame
+from dpbayes_sklearn.command_line.files import read_schema
+from dpbayes_sklearn.command_line.tables import CsvFile, Form, read_data, stored, typed_frame
 from dpbayes_sklearn.schema import Categories, Interval
 
 COLUMNS = {
@@ -47,6 +48,18 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def texts(path: Path, name: str) -> list[str]:
+    """The cells of a column as they are written."""
+    (column,) = stored(CsvFile.open(path), [(name, None)])
+    return np.asarray(column).tolist()
+
+
+def values(path: Path, name: str, domain: Any) -> list[Any]:
+    """The cells of a column, parsed by a domain."""
+    (column,) = stored(CsvFile.open(path), [(name, domain)])
+    return np.asarray(column).tolist()
+
+
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     try:
         status: Any = main(arguments)
@@ -64,10 +77,10 @@ def test_from_a_file_to_predictions_and_a_card(files: Path, capsys: Any) -> None
     assert "Differentially private with epsilon = 20" in out
     status, out, _ = run(capsys, "predict", "model.json", "data.csv", "--out", "out.csv")
     assert status == 0
-    written = CsvFile.read(files / "out.csv")
-    assert written.names == ("prediction", "standard deviation")
-    found = [float(text) for text in written.texts("prediction")]
-    wages = [float(text) for text in CsvFile.read(files / "data.csv").texts("wage")]
+    written = files / "out.csv"
+    assert CsvFile.open(written).names == ("prediction", "standard deviation")
+    found = values(written, "prediction", Interval(0, 1))
+    wages = values(files / "data.csv", "wage", Interval(0, 1))
     assert np.corrcoef(found, wages)[0, 1] > 0.8
     _, card, _ = run(capsys, "card", "model.json")
     assert "| job | clerk, nurse |" in card
@@ -246,11 +259,10 @@ def test_cards_and_models_that_are_none(files: Path, capsys: Any) -> None:
 def test_no_value_can_make_reading_fail(tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
     path.write_bytes(b"a,b,c\r\n1,x\n\xff\xfe,3.0,2020-01-01\n\n2,3,nonsense,9\n")
-    file = CsvFile.read(path)
-    assert file.column("a", Interval(0, 9)).tolist() == [1.0, None, None, 2.0]
-    assert file.column("b", Categories([3, 4])).tolist() == [None, 3, None, 3]
-    dates = file.column("c", Interval(np.datetime64("2019-01-01"), np.datetime64("2021-01-01")))
-    assert [*map(str, dates)] == ["None", "2020-01-01 00:00:00", "None", "None"]
+    np.testing.assert_equal(values(path, "a", Interval(0, 9)), [1.0, np.nan, np.nan, 2.0])
+    assert values(path, "b", Categories([3, 4])) == [None, 3, None, 3]
+    since = Interval(np.datetime64("2019-01-01"), np.datetime64("2021-01-01"))
+    assert values(path, "c", since) == [None, datetime(2020, 1, 1), None, None]
 
 
 @pytest.mark.parametrize("odd", ["1\r2", "", '1"', "2020-05-05T00:00Z", "now", "\0", "1\n" * 0])
@@ -258,13 +270,11 @@ def test_one_line_changes_no_other_and_says_nothing(tmp_path: Path, odd: str) ->
     domains = (Interval(0, 9), Interval(np.datetime64("2019-01-01"), np.datetime64("2021-01-01")))
     path = tmp_path / "data.csv"
     path.write_text("\n".join(["a,b", "1,2020-01-01", odd, "2,2020-02-01"]) + "\n", newline="")
-    file = CsvFile.read(path)
     for name, domain, others in (
         ("a", domains[0], [1.0, 2.0]),
         ("b", domains[1], [datetime(2020, 1, 1), datetime(2020, 2, 1)]),
     ):
-        column = file.column(name, domain)
-        domain.encode(column) if domain.bins else domain.holds(column)
+        column = values(path, name, domain)
         assert [column[0], column[2]] == others
         assert len(column) == 3
 
@@ -276,14 +286,15 @@ def test_an_empty_line_is_a_record_wherever_it_is(tmp_path: Path, place: int, en
     lines.insert(place, "")
     path = tmp_path / "data.csv"
     path.write_text("".join(line + end for line in ["a,b", *lines]), newline="")
-    assert CsvFile.read(path).lines == [line.split(",") if line else [] for line in lines]
+    cells = [line.split(",") if line else ["", ""] for line in lines]
+    assert [*zip(texts(path, "a"), texts(path, "b"), strict=True)] == [*map(tuple, cells)]
 
 
 def test_the_last_line_may_lack_its_end(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     for text in ("a,b\n1,2\n3,4", "a,b\n1,2\n3,4\n"):
         path.write_text(text, newline="")
-        assert CsvFile.read(path).lines == [["1", "2"], ["3", "4"]]
+        assert (texts(path, "a"), texts(path, "b")) == (["1", "3"], ["2", "4"])
 
 
 def test_a_schema_that_the_library_wrote(tmp_path: Path) -> None:
@@ -406,10 +417,8 @@ def test_a_reader_that_has_seen_enough_is_no_error(files: Path, capsys: Any) -> 
 def test_cells_with_line_breaks_are_one_record(tmp_path: Path) -> None:
     path = tmp_path / "notes.csv"
     path.write_text('id,note,age\r\n1,"two\r\nlines, ""quoted""",30\r\n2,,40\r\n', newline="")
-    file = CsvFile.read(path)
-    assert len(file.lines) == 2
-    assert file.texts("note") == ['two\nlines, "quoted"', ""]
-    assert file.column("age", Interval(0, 99)).tolist() == [30, 40]
+    assert texts(path, "note") == ['two\nlines, "quoted"', ""]
+    assert values(path, "age", Interval(0, 99)) == [30, 40]
 
 
 @pytest.mark.parametrize("broken", ['1,"open', '1,"closed"too early'])
@@ -492,7 +501,7 @@ def test_no_date_decides_how_other_dates_are_learned(files: Path, cell: str) -> 
     others = ["9999-12-31", "0800-12-25", "2020-02-29T12:30"]
     Path("days.csv").write_text("\n".join(["day", *others, cell, ""]), encoding="utf-8")
     file = read_data(Path("days.csv"), Form())
-    days = typed_frame(file, [], {"numbers": [], "dates": ["day"], "texts": []})["day"]
+    days = typed_frame(file, {}, {"numbers": [], "dates": ["day"], "texts": []})[0]["day"]
     assert str(days.dtype) == "datetime64[us]"
     assert [str(day)[:16] for day in np.asarray(days)[:3]] == [
         "9999-12-31T00:00", "0800-12-25T00:00", "2020-02-29T12:30"

@@ -29,9 +29,19 @@ def test_log_odds_are_simulated():
 
 def test_recommendation_compares_the_classifiers_of_two_classes():
     model = BayesianLogisticRegression(bounds=([0] * 5, [1] * 5), classes=[0, 1])
-    few, many = (recommend(model, n, epsilon=1.0) for n in (1000, 2000))  # 16 parameters
+    few, many = (recommend(model, n, epsilon=1.0) for n in (300, 400))  # 16 parameters
     assert few.model == "BayesianNaiveBayes"
     assert (many.mechanism, many.model) == ("map", "BayesianLogisticRegression")
     assert many.errors["map"] < many.errors["sampler"]
     line = BayesianLinearRegression(bounds_X=([0] * 5, [1] * 5), bounds_y=(0, 1))
     assert recommend(line, 2000, epsilon=1.0).model == ""
+
+
+def test_recommendation_knows_the_limit_of_several_classes():
+    model = BayesianLogisticRegression(bounds=([0] * 5, [1] * 5), classes=[0, 1, 2])
+    few, many = (recommend(model, n, epsilon=1.0) for n in (1800, 2000))  # 3 x 16 parameters
+    assert few.model == "BayesianNaiveBayes"
+    assert (many.mechanism, many.model) == ("map", "BayesianLogisticRegression")
+    assert many.errors["sampler"] == float("inf")
+    assert many.errors["map"] < few.errors["map"] * 1.2
+    assert report(model, 200_000).ratio < report(model, 1000).ratio

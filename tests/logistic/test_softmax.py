@@ -13,9 +13,9 @@ from scipy.special import logsumexp
 from scipy.stats import kstest
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.audit.tools.ratios import halved
+from benchmarks.audit.tools.steps import SoftmaxMode, weighed_records
 from dpbayes_sklearn import BayesianLogisticRegression, PrivacyUnit, Schema, from_json
-from dpbayes_sklearn.audit._steps import SoftmaxMode, weighed_records
-from dpbayes_sklearn.audit.ratios import halved
 from dpbayes_sklearn.convex.perturbed import PerturbedLoss
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes

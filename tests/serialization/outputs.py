@@ -13,6 +13,8 @@ def outputs(model, X):
     if hasattr(model, "predict"):
         return [*model.predict(X, return_std=True), model.coef_, np.array(model.intercept_)]
     posterior = model.posterior_
+    if hasattr(model, "survival"):
+        return [*posterior.survival(0)]
     if hasattr(posterior, "pairs"):
         return [np.asarray(each) for each in vars(posterior).values()]
     if hasattr(posterior, "slopes"):

@@ -38,7 +38,7 @@ def test_documents_fit_the_schema_and_name_their_guarantee(model):
     document = json.loads(model.fit(X, (X[:, 0] > 0.5).astype(int)).to_json())
     assert document["guarantee"]["is_private"] is np.isfinite(model.epsilon).item()
     assert set(GUARANTEE_SCHEMA["required"]) == set(document["guarantee"])
-    assert set(MODEL_SCHEMA["required"]) == set(document)
+    assert {*MODEL_SCHEMA["required"], "plan"} == set(document)
     validator().validate(document)
 
 

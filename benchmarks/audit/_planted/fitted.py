@@ -63,6 +63,15 @@ FAULTS.rows(REPLAY, {
 })  # fmt: skip
 
 
+@FAULTS.row(REPLAY, "release.StepPlan.release")
+def _(real, self, statistics, noise):
+    """The record of the steps, which JSON carries, has what was counted exactly."""
+    released = real(self, statistics, noise)
+    for note in noise.notes or ():
+        note["exact"] = repr(statistics)
+    return released
+
+
 @FAULTS.row("enumeration of counts", "counts.plans.NoisyTables.release")
 def _(_, self, statistics, noise):
     """Noisy counts are cut at the exact number of records of their class."""

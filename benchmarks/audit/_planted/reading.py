@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.audit._planted._fault import Faults, at, returns
 from dpbayes_sklearn.base.supervised import Declared
-from dpbayes_sklearn.command_line import files
+from dpbayes_sklearn.command_line import files, tables
 from dpbayes_sklearn.conjugate import REFUSES
 from dpbayes_sklearn.data import dask, records
 from dpbayes_sklearn.schema import Categories, Interval, Schema
@@ -249,8 +249,9 @@ FAULTS.rows(CONSOLE, {
     "Tables of any number of bins are made before they are refused":
         at(("schema.domains.MOST_BINS", "schema.declared.MOST_BINS"), 2**40, "many bins"),
     "Empty lines at the end of a file are no records":
-        at("command_line.files._records", lambda real, text, *rest: real(text.rstrip("\n"), *rest),
-           "empty lines"),
+        at("command_line.tables._records", lambda real, lines, *rest: real(
+               "".join(lines).rstrip("\n").splitlines(keepends=True), *rest
+           ), "empty lines"),
 })  # fmt: skip
 
 
@@ -261,10 +262,10 @@ def _(real, self, place):
     real(self, place)
 
 
-@FAULTS.row(CONSOLE, "command_line.files._names", "lines that end otherwise")
+@FAULTS.row(CONSOLE, "command_line.tables._names", "lines that end otherwise")
 def _(_, first_line, path, form, *rest):
     """An error quotes names that may be records."""
-    names = next(iter(files._records(first_line, path, form, 1)), [])
+    names = next(iter(tables._records([first_line], path, form, 1)), [])
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
         raise files.FileError(f"Names that repeat: {', '.join(repeated)}.")
@@ -275,8 +276,9 @@ def _(_, first_line, path, form, *rest):
 def _(_, options):
     """A schema template tells whether most cells are numbers."""
     try:
-        texts = files.CsvFile.read(options.data).texts(options.target)
+        file = tables.CsvFile.open(options.data)
+        texts = [t for batch in file.batches([options.target]) for t in batch[options.target]]
     except files.FileError:
         texts = []
-    numbers = [files.as_number(text) is not None for text in texts]
+    numbers = [tables.as_number(text) is not None for text in texts]
     options.out.write_text(str(2 * sum(numbers) > len(numbers)))
