@@ -35,6 +35,7 @@ from dpbayes_sklearn.convex.coefficients import (
     RegressionSummary,
     coefficient_table,
     joint_covariance,
+    names_of_coef,
 )
 from dpbayes_sklearn.convex.design import Design, Scale, Windows
 from dpbayes_sklearn.convex.linear import least_records
@@ -135,6 +136,8 @@ class BayesianLinearRegression(
     coef_ : ndarray of shape (n_coefficients,)
         Posterior mean in the units of the data; one per feature, or one per category. A column
         with ``missing="indicator"`` has two more, for present and missing values.
+    coef_names_ : tuple of str
+        What every entry of ``coef_`` belongs to.
     feature_importances_ : ndarray of shape (n_features,)
         Share of every column in the ranges of all effects.
     intercept_ : float
@@ -463,6 +466,12 @@ class BayesianLinearRegression(
     def _columns_of_coordinates(self) -> npt.NDArray[np.intp]:
         column = np.array([feature.column for feature in self._design.features], np.intp)
         return column[self._design.column]
+
+    @property
+    def coef_names_(self) -> tuple[str, ...]:
+        """What every entry of ``coef_`` belongs to: a number, a category, or missing values."""
+        check_is_fitted(self)
+        return names_of_coef(self.schema_, self._design)
 
     @property
     def _reference(self) -> FloatArray:

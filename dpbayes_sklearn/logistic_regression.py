@@ -41,6 +41,7 @@ from dpbayes_sklearn.logistic.posterior import (
     log_probabilities,
     logistic_summary,
     more_probable,
+    names_of_coef,
     odds_table,
     probabilities,
     spread_by_code,
@@ -135,6 +136,8 @@ class BayesianLogisticRegression(
     coef_ : ndarray of shape (1, n_coefficients), or (n_classes, n_coefficients)
         What predictions are made with: the slope per unit of a number with a linear effect, and one
         coefficient for each category, knot, bin and level of missing values of other columns.
+    coef_names_ : tuple of str
+        What every column of ``coef_`` belongs to.
     feature_importances_ : ndarray of shape (n_features,)
         Share of every column in the ranges of all effects.
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -373,6 +376,12 @@ class BayesianLogisticRegression(
     def _codes(self, X: Any) -> WeightCodes:
         """Return the codes of all rows of X, which are in memory."""
         return self._blocks(self.schema_).encode(self._rows_in_memory(X))
+
+    @property
+    def coef_names_(self) -> tuple[str, ...]:
+        """What every column of ``coef_`` belongs to: a slope, a level, a knot, missing values."""
+        check_is_fitted(self)
+        return names_of_coef(self.schema_, self._blocks(self.schema_), self.posterior_.nodes)
 
     def coefficients(self, level: float = 0.95, reference: Any = None) -> OddsTable:
         """Return effects on the log odds of the second class, their intervals and odds ratios.

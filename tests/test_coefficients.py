@@ -5,6 +5,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from benchmarks.accuracy import honesty
 from benchmarks.data.families import FAMILIES
@@ -292,3 +293,34 @@ def test_tables_go_into_papers_and_pages():
         assert "epsilon = 3" not in latex[-1] or table.to_markdown().endswith(
             model.summary().guarantee
         )
+
+
+def test_every_entry_of_coef_has_a_name():
+    columns = {"a": Interval(0, 1, missing="indicator"), "b": Categories([*"xyz"])}
+    columns["c"] = Categories(["no", "yes"])
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(
+        {
+            "a": rng.random(3000),
+            "b": rng.choice([*"xyz"], 3000),
+            "c": rng.choice(["no", "yes"], 3000),
+        }
+    )
+    y = (data["b"] == "y") * 0.5 + 0.3 * data["a"]
+    line = BayesianLinearRegression(np.inf, schema=Schema(columns, target=Interval(0, 1)))
+    line.fit(data, y)
+    levels = ("b=x", "b=y", "b=z", "c=no", "c=yes")
+    assert line.coef_names_ == ("a", "a present", "a missing", *levels)
+    assert len(line.coef_names_) == len(line.coef_)
+    named = dict(zip(line.coef_names_, line.coef_, strict=True))
+    assert named["a"] == pytest.approx(0.3, abs=0.01)
+    assert named["b=y"] - named["b=x"] == pytest.approx(0.5, abs=0.01)
+    for effects, own in (("linear", ("a",)), ("smooth", ("a at",) * 4)):
+        schema = Schema(columns, target=Categories([False, True]))
+        odds = BayesianLogisticRegression(np.inf, schema=schema, effects=effects).fit(data, y > 0.4)
+        assert odds.coef_.shape == (1, len(odds.coef_names_))
+        assert odds.coef_names_[len(own) :] == ("a missing", *levels)
+        assert all(n.startswith(m) for n, m in zip(odds.coef_names_, own, strict=False))
+        assert odds.coef_names_[int(odds.coef_.argmax())] == "b=y"
+    with pytest.raises(NotFittedError):
+        BayesianLinearRegression().coef_names_  # noqa: B018

@@ -336,6 +336,16 @@ def named_contrasts(schema: Schema, design: Design) -> tuple[list[str], FloatArr
     return names, rows
 
 
+def names_of_coef(schema: Schema, design: Design) -> tuple[str, ...]:
+    """Return a name of every entry of ``coef_``: a number, a category, or missing values."""
+    columns = [*schema.columns]
+    return tuple(
+        _called(columns[j], domain, k) if isinstance(domain, Categories) else columns[j]
+        for j, domain in design.features
+        for k in range(1 if domain.is_numeric else domain.n_values)
+    )
+
+
 def _called(name: str, domain: Categories, k: int) -> str:
     """Return the name of a category of a column, or of missing values."""
     if domain is MISSING:

@@ -542,6 +542,20 @@ def linear_form(blocks: Blocks, posterior: LogisticPosterior) -> tuple[FloatArra
     return np.stack([form for form, _ in forms]), np.array([constant for _, constant in forms])
 
 
+def names_of_coef(schema: Schema, blocks: Blocks, nodes: FloatArray) -> tuple[str, ...]:
+    """Return a name of every column of ``coef_``: a slope, a level, a knot or missing values."""
+    names, maps = [], iter(nodes)
+    for name, domain in schema.columns.items():
+        knots = blocks.knots(domain)
+        if not isinstance(domain, Interval) or not knots:
+            names += [f"{name}={label}" for label in blocks.levels(domain).names_of_codes()]
+            continue
+        values = knot_values(domain, next(maps), knots)
+        names += [name] if knots == 2 else [f"{name} at {_shown(domain, v)}" for v in values]
+        names += [f"{name} missing"] * domain.marks_missing
+    return tuple(names)
+
+
 def _linear_form(blocks: Blocks, posterior: LogisticPosterior) -> tuple[FloatArray, float]:
     coefficients = blocks.basis @ posterior.mean()
     constant, parts, maps = coefficients[0], [], iter(posterior.nodes)
