@@ -93,6 +93,10 @@ def models(unit: str) -> Iterator[tuple[Any, ...]]:
         )
         yield logistic, NUMBERS, LABELS
         yield logistic.set_params(epsilon=8.0), NUMBERS, LABELS
+        if mechanism == "map":
+            for classes in (3, 5):
+                several = clone(logistic).set_params(classes=range(classes))
+                yield several, NUMBERS, RNG.integers(0, classes, N)
     for mechanism in ("laplace", "gaussian", "geometric", "laplace_improved"):
         counts = DirichletMultinomial(
             categories=Categories([0, 1, 2]), mechanism=mechanism, delta=1e-6, **own
