@@ -50,10 +50,10 @@ def curvature(asked: Json, law: Json, unit: Unit) -> Loss:
 def gradients(asked: Json, law: Json, unit: Unit) -> Loss:
     r"""The minimum of a loss with a perturbed gradient.
 
-    The noise hides the gradient; determinants differ by :math:`(1+q/r)^{kr}` at most, where a
-    record's second derivatives have the rank r and, over the ridge, the trace q; and jitter of the lattice hides where the search ended: one
-    step from the minimum on either side, if the error of the gradient over the least ridge is no
-    more than a step.
+    The noise hides the gradient; determinants differ by :math:`(1+q/r)^{kr}` at most, q being the
+    trace of a record's second derivatives over the ridge and r their rank; and jitter of the
+    lattice hides where the search ended: one step from the minimum on either side, if the error of
+    the gradient over the least ridge is no more than a step.
     """
     body, shape, ridge = law["body"], law["shape"], [Fraction(r) for r in law["ridge"]]
     errors = [0.0, body["inexact"], law["slack"], law["error"], law["step"] * float(min(ridge))]
@@ -61,14 +61,15 @@ def gradients(asked: Json, law: Json, unit: Unit) -> Loss:
     parts = [Fraction(s) / r for s, r in zip(shape["squares"], ridge, strict=True)]
     q = max(parts) if shape["together"] else sum(parts, Fraction(0))
     expect(law["jitter"], "noise of every parameter", law["jitter"]["sides"] == [1] * len(ridge))
-    classes = asked.get("classes", 2)  # three and more have as many noises, by pairs or by class
-    rank, noises = classes - 1, body["law"].get("n_classes", 1)
-    expect(shape.get("rank", 1), "the rank of as many classes", shape.get("rank", 1) == rank)
-    expect(noises, "noises of as many classes", noises == (classes if classes > 2 else 1))
+    classes = asked.get("classes", 2)
+    rank, noises = classes - 1, classes if classes > 2 else 1  # of second derivatives; by class
+    expect(shape["rank"], f"a rank of {rank}", shape["rank"] == rank)
     jitter, volume = 2 / fraction(law["jitter"]["scale"]), unit.k * rank * logarithm(1 + q / rank)
     noise, moved = body["law"], unit.m * body["steps"]
+    drawn = noise.get("n_classes", 1)
+    expect(drawn, f"{noises} noises", drawn == noises)
     if noise["type"] != "DiscreteGaussian":
-        # a point of a cell of rows is (K - 1/2) steps from its lattice point, for each noise
+        # a point of a cell of rows is (K - 1/2) steps from its lattice point, in every copy
         cells = moved + noises * (2 * max(noise.get("values", [1])) - 1)
         loss = by_norm(noise, l2=moved, sup=moved, rows=cells).pure or Fraction(0)
         return Loss(loss + volume + jitter)

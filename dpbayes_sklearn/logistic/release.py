@@ -287,10 +287,9 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
     def steps(self) -> tuple[Step[Any, Found], ...]:
         """Those that get a part of epsilon."""
         noise = "Gaussian" if self.mode.gradient_noise.independent else "exponential"
-        several = {"classes": self.prior.n_classes} if self.prior.n_classes > 2 else {}
         mode = Step(
             "perturbed mode", self.mode_cost, self.mode, f"{noise} noise of the gradient",
-            structure={"kind": "gradients", "signed": True, **several},
+            structure={"kind": "gradients", "signed": True, "classes": self.prior.n_classes},
             ask=self.ask_mode, read=self.read_mode,
             draw=lambda loss, law, noise: noise.minimum(loss),
         )  # fmt: skip
