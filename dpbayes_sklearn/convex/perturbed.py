@@ -36,6 +36,9 @@ lattice and the rounding of gradients. The search goes on until this is at most 
 public lattice. So w and :math:`w^*`, rounded to it, differ by one step at most. Noise in the sup
 norm of scale :math:`2/\varepsilon_2` steps changes probabilities by :math:`e^{\varepsilon_2/2}`
 between the two, on either data set: together :math:`\varepsilon_1 + \varepsilon_2`. ∎
+
+The lattice is made for a public number that the number of records does not exceed. A secret number
+exceeds it with a chance of 1e-20; the search then ends farther from the minimum, so that it ends.
 """
 
 from __future__ import annotations
