@@ -111,8 +111,8 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         choices=("auto", "counts", "logistic"),
-        help="for classes: naive Bayes (counts), logistic regression, or what suits the size of the "
-        "table (auto, the default without --mechanism and --delta)",
+        help="for classes: naive Bayes (counts), logistic regression, or what suits the size of "
+        "the table (auto, the default without --mechanism and --delta)",
     )
     parser.add_argument(
         "--effects",
