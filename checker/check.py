@@ -35,6 +35,7 @@ STEPS = COUNTS | REGRESSION
 _SIGNED = {"bounds", "centre", "column", "families"}  # Fields of numbers of either sign.
 
 _ANSWERS = {
+    "BayesianClassifier": {"tables", "gradients"},
     "BayesianLinearRegression": {"products", "gradients", "scores in a ball"},
     "BayesianLogisticRegression": {"gradients"},
     "BayesianNaiveBayes": {"tables", "characters", "splits"},

@@ -50,10 +50,10 @@ def curvature(asked: Json, law: Json, unit: Unit) -> Loss:
 def gradients(asked: Json, law: Json, unit: Unit) -> Loss:
     r"""The minimum of a loss with a perturbed gradient.
 
-    The noise hides the gradient; determinants differ by :math:`(1+q)^k` at most, with
-    :math:`q \ge x^\top\Lambda^{-1}x`; and jitter of the lattice hides where the search ended: one
-    step from the minimum on either side, if the error of the gradient over the least ridge is no
-    more than a step.
+    The noise hides the gradient; determinants differ by :math:`(1+q/r)^{kr}` at most, q being the
+    trace of a record's second derivatives over the ridge and r their rank; and jitter of the
+    lattice hides where the search ended: one step from the minimum on either side, if the error of
+    the gradient over the least ridge is no more than a step.
     """
     body, shape, ridge = law["body"], law["shape"], [Fraction(r) for r in law["ridge"]]
     errors = [0.0, body["inexact"], law["slack"], law["error"], law["step"] * float(min(ridge))]
@@ -61,11 +61,16 @@ def gradients(asked: Json, law: Json, unit: Unit) -> Loss:
     parts = [Fraction(s) / r for s, r in zip(shape["squares"], ridge, strict=True)]
     q = max(parts) if shape["together"] else sum(parts, Fraction(0))
     expect(law["jitter"], "noise of every parameter", law["jitter"]["sides"] == [1] * len(ridge))
-    jitter, volume = 2 / fraction(law["jitter"]["scale"]), unit.k * logarithm(1 + q)
+    classes = asked.get("classes", 2)
+    rank, noises = classes - 1, classes if classes > 2 else 1  # of second derivatives; by class
+    expect(shape["rank"], f"a rank of {rank}", shape["rank"] == rank)
+    jitter, volume = 2 / fraction(law["jitter"]["scale"]), unit.k * rank * logarithm(1 + q / rank)
     noise, moved = body["law"], unit.m * body["steps"]
+    drawn = noise.get("n_classes", 1)
+    expect(drawn, f"{noises} noises", drawn == noises)
     if noise["type"] != "DiscreteGaussian":
-        # a point of a cell of rows is (K - 1/2) steps from its lattice point
-        cells = moved + 2 * max(noise.get("values", [1])) - 1
+        # a point of a cell of rows is (K - 1/2) steps from its lattice point, in every copy
+        cells = moved + noises * (2 * max(noise.get("values", [1])) - 1)
         loss = by_norm(noise, l2=moved, sup=moved, rows=cells).pure or Fraction(0)
         return Loss(loss + volume + jitter)
     *blocks, constant = (fraction(v) for v in noise["parameters"])

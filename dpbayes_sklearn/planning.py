@@ -269,8 +269,8 @@ class Report:
     ratio : float
         Of a discrete classifier: the mean error of a released count over an average count of the
         rarest class, both of the fewest bins that ``n_bins="auto"`` makes. Of a logistic
-        regression: 20 parameters over the number of records times epsilon (40 of every class from
-        three classes on); if the rarest of two classes has a share s, over 4 s (1 - s) of it. Of a
+        regression: 20 parameters over the number of records times epsilon (from three classes on
+        40 of each class), and over 4 s (1 - s) if the rarest of two classes has a share s. Of a
         linear regression: the standard deviation of the change of predictions by the noise, over
         that of the predictions.
     verdict : str

@@ -19,6 +19,7 @@ from sklearn.base import clone
 from benchmarks.audit.tools.fuzzing import every_case
 from checker.check import _ANSWERS, FALSE, HOLDS, UNKNOWN, check
 from dpbayes_sklearn import (
+    BayesianClassifier,
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianNaiveBayes,
@@ -32,6 +33,7 @@ from dpbayes_sklearn import (
     Schema,
     from_json,
 )
+from dpbayes_sklearn.base.published import published_models
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Laplace, Sampler
 from dpbayes_sklearn.preprocessing import (
@@ -87,12 +89,17 @@ def models(unit: str) -> Iterator[tuple[Any, ...]]:
         for intercept in (True, False):
             levels = BayesianLinearRegression(schema=MIXED, fit_intercept=intercept, **given)
             yield levels, FRAME, TARGET
+    yield BayesianClassifier(bounds=(-1, 3), classes=[0, 1], **own), NUMBERS, LABELS
     for mechanism in ("map", "sampler"):
         logistic = BayesianLogisticRegression(
             bounds=(-1, 3), classes=[0, 1], mechanism=mechanism, delta=1e-6, **own
         )
         yield logistic, NUMBERS, LABELS
         yield logistic.set_params(epsilon=8.0), NUMBERS, LABELS
+        if mechanism == "map":
+            for classes in (3, 5):
+                several = clone(logistic).set_params(classes=range(classes))
+                yield several, NUMBERS, RNG.integers(0, classes, N)
     for mechanism in ("laplace", "gaussian", "geometric", "laplace_improved"):
         counts = DirichletMultinomial(
             categories=Categories([0, 1, 2]), mechanism=mechanism, delta=1e-6, **own
@@ -198,6 +205,10 @@ def test_what_cannot_be_told_has_a_reason(model: Any, reason: str) -> None:
     found = check(clone(model).fit(CODES, LABELS).to_json())
     assert found.answer == UNKNOWN
     assert reason in str(found)
+
+
+def test_every_estimator_that_publishes_is_known() -> None:
+    assert {*_ANSWERS} == {*published_models()}
 
 
 def test_documents_of_older_releases_are_read_and_cannot_be_told() -> None:

@@ -38,11 +38,13 @@ LOOKED_AT = (
     "tight", "correlated", "long_tails", "income", "log_normal_1_5", "wages", "costs", "student",
     "yes_no", "rare_target", "zeros", "hours", "uneven", "counts", "interaction", "rare_column",
     "twelve_levels", "triple", "no_effects", "k401", "labsup", "airfare", "nettfa", "abalone",
-    "injury", "census2000",
+    "injury", "census2000", "nearly_constant",
 )  # fmt: skip
 # zipf has more coordinates than are taken.
 FRESH_TABLES = "fertil2", "weeks_off", "arrests", "training", "mathematics", "flights"
-FRESH = tuple(n for n, one in FAMILIES.items() if one.group == "fresh" and n != "zipf")
+FRESH = tuple(
+    n for n, one in FAMILIES.items() if one.group == "fresh" and n not in LOOKED_AT + ("zipf",)
+)
 NAMES = (*LOOKED_AT, *FRESH, *FRESH_TABLES)
 MOST = 10
 TARGET = "the target"

@@ -289,7 +289,7 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
         noise = "Gaussian" if self.mode.gradient_noise.independent else "exponential"
         mode = Step(
             "perturbed mode", self.mode_cost, self.mode, f"{noise} noise of the gradient",
-            structure={"kind": "gradients", "signed": True},
+            structure={"kind": "gradients", "signed": True, "classes": self.prior.n_classes},
             ask=self.ask_mode, read=self.read_mode,
             draw=lambda loss, law, noise: noise.minimum(loss),
         )  # fmt: skip

@@ -56,8 +56,19 @@ def test_weights_are_a_column(files: Path, capsys: Any) -> None:
 def test_records_without_a_target_are_left_out(files: Path, capsys: Any) -> None:
     lines = (files / "data.csv").read_text().replace("nurse", "", 20).splitlines()
     (files / "gaps.csv").write_text("\n".join(lines))
-    fit = ("fit", "gaps.csv", "--target", "job", "--schema", "classes.json", "--epsilon", "inf")
-    for more in (("--model", "counts"), ("--mechanism", "laplace")):
+    fit = (
+        "fit",
+        "gaps.csv",
+        "--target",
+        "job",
+        "--schema",
+        "classes.json",
+        "--model",
+        "counts",
+        "--epsilon",
+        "inf",
+    )
+    for more in ((), ("--mechanism", "laplace")):
         assert run(capsys, *fit, *more)[0] == 0
         released = from_json((files / "model.json").read_text()).posterior_.released
         assert (released.n, released.tables[-1].sum()) == (800, 780)

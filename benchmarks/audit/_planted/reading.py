@@ -272,13 +272,16 @@ def _(_, first_line, path, form, *rest):
     return tuple(names)
 
 
-@FAULTS.row(CONSOLE, "__main__.write_schema", "templates")
-def _(_, options):
+@FAULTS.row(CONSOLE, "__main__.column_kinds", "templates")
+def _(real, path, form):
     """A schema template tells whether most cells are numbers."""
+    kinds = real(path, form)
     try:
-        file = tables.CsvFile.open(options.data)
-        texts = [t for batch in file.batches([options.target]) for t in batch[options.target]]
+        (batch,) = tables.CsvFile.open(path, form).batches(kinds)
     except files.FileError:
-        texts = []
-    numbers = [tables.as_number(text) is not None for text in texts]
-    options.out.write_text(str(2 * sum(numbers) > len(numbers)))
+        return kinds
+    numbers = {
+        name: [tables.as_number(text) is not None for text in texts]
+        for name, texts in batch.items()
+    }
+    return {name: "numbers" if 2 * sum(n) > len(n) else "text" for name, n in numbers.items()}
