@@ -91,17 +91,26 @@ def fit(options: Namespace) -> None:
     _remind_of_the_ledger(options)
 
 
+_CLASSIFIERS: dict[str | None, Any] = {
+    None: BayesianClassifier,
+    "auto": BayesianClassifier,
+    "counts": BayesianNaiveBayes,
+    "logistic": BayesianLogisticRegression,
+}
+
+
 def _estimator(options: Namespace, schema: Schema) -> Any:
     """Return the model that is asked for, not fitted."""
     assert schema.target is not None
-    counts = options.mechanism is not None or bool(options.delta)
-    classifier: Any = BayesianNaiveBayes if counts else BayesianClassifier
-    kind: Any = BayesianLinearRegression if schema.target.is_numeric else classifier
+    of_counts = options.mechanism is not None or bool(options.delta)
     of_logistic = {"effects": options.effects, "intervals": options.intervals}
-    if options.model is not None:
-        if schema.target.is_numeric:
+    kind: Any = _CLASSIFIERS["counts" if of_counts and not options.model else options.model]
+    if schema.target.is_numeric:
+        if options.model is not None:
             raise FileError("--model is for classes; an interval as the target is regressed.")
-        kind = BayesianLogisticRegression if options.model == "logistic" else BayesianNaiveBayes
+        kind = BayesianLinearRegression
+    if of_counts and kind is BayesianClassifier:
+        raise FileError("--mechanism and --delta go with --model counts or logistic.")
     if any(of_logistic.values()) and kind is not BayesianLogisticRegression:
         raise FileError("--effects and --intervals go with --model logistic.")
     given = {"mechanism": options.mechanism, "delta": options.delta, **of_logistic}

@@ -110,8 +110,9 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     """Add what is fitted, what it spends and who is protected."""
     parser.add_argument(
         "--model",
-        choices=("counts", "logistic"),
-        help="for classes: naive Bayes (counts, the default) or logistic regression of two classes",
+        choices=("auto", "counts", "logistic"),
+        help="for classes: naive Bayes (counts), logistic regression, or what suits the size of "
+        "the table (auto, the default without --mechanism and --delta)",
     )
     parser.add_argument(
         "--effects",

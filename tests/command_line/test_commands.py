@@ -368,6 +368,8 @@ def test_a_logistic_regression_has_odds_ratios_and_a_plan(files: Path, capsys: A
     assert "\nage " in table
     run(capsys, "fit", *end, "--model", "counts")
     assert "has no coefficients: fit a regression" in run(capsys, "odds", "model.json")[2]
+    auto = ("--model", "auto", "--delta", "1e-6")
+    assert "go with --model counts or logistic" in run(capsys, "fit", *end, *auto)[2]
     assert "go with --model logistic" in run(capsys, "fit", *end, "--intervals")[2]
     wage = ("data.csv", "--target", "wage", "--schema", "regression.json", "--epsilon", "1")
     assert "--model is for classes" in run(capsys, "fit", *wage, "--model", "counts")[2]
