@@ -97,9 +97,9 @@ def models(unit: str) -> Iterator[tuple[Any, ...]]:
         yield logistic, NUMBERS, LABELS
         yield logistic.set_params(epsilon=8.0), NUMBERS, LABELS
         if mechanism == "map":
-            for classes in (3, 5):
-                several = clone(logistic).set_params(classes=range(classes))
-                yield several, NUMBERS, RNG.integers(0, classes, N)
+            for k in (3, 5):
+                several = clone(logistic).set_params(classes=range(k))
+                yield several, NUMBERS, RNG.integers(0, k, N)
     for mechanism in ("laplace", "gaussian", "geometric", "laplace_improved"):
         counts = DirichletMultinomial(
             categories=Categories([0, 1, 2]), mechanism=mechanism, delta=1e-6, **own
@@ -235,6 +235,11 @@ def linear() -> Any:
 def gram() -> Any:
     given = {"mechanism": "gaussian", "delta": 1e-6, "random_state": 0}
     return BayesianLinearRegression(bounds_X=(-1, 3), bounds_y=(0, 5), **given).fit(NUMBERS, TARGET)
+
+
+def classes() -> Any:
+    model = BayesianLogisticRegression(bounds=(-1, 3), classes=[0, 1, 2], random_state=0)
+    return model.fit(NUMBERS, np.arange(len(LABELS)) % 3)
 
 
 def logistic() -> Any:
@@ -409,6 +414,13 @@ FORGED: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "less noise of products": (gram, lambda d: scaled("parameters")(steps_of(d, 1)["law"])),
     "a coarser grid of products": (gram, lambda d: steps_of(d, 1)["structure"].update(grid=2**20)),
     "less noise of the curvature": (logistic, lambda d: scaled("scale")(steps_of(d, -1)["law"])),
+    "less noise of three classes": (
+        classes, lambda d: scaled("scale")(steps_of(d, -1)["law"]["body"]["law"]),
+    ),
+    "the determinant of three classes is that of two": (
+        classes, lambda d: steps_of(d, -1)["law"]["shape"].update(rank=1),
+    ),
+    "three classes are two": (classes, lambda d: steps_of(d, -1)["structure"].pop("classes")),
     "records of the curvature are longer": (
         logistic, lambda d: steps_of(d, -1)["structure"].update(limit=1e3),
     ),
