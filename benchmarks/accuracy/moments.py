@@ -43,7 +43,7 @@ LOOKED_AT = (
 # zipf has more coordinates than are taken.
 FRESH_TABLES = "fertil2", "weeks_off", "arrests", "training", "mathematics", "flights"
 FRESH = tuple(
-    n for n, one in FAMILIES.items() if one.group == "fresh" and n not in LOOKED_AT + ("zipf",)
+    n for n, one in FAMILIES.items() if one.group == "fresh" and n not in (*LOOKED_AT, "zipf")
 )
 NAMES = (*LOOKED_AT, *FRESH, *FRESH_TABLES)
 MOST = 10

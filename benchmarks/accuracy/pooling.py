@@ -102,7 +102,7 @@ KINDS = {
         (0.2,),
     ),
     "slopes": Kind(_columns, _line, lambda model: _rows(model.coefficients()), SLOPES),
-    "slopes of moments": Kind(
+    "slopes, `PrivateMoments`": Kind(
         _columns, _moments, lambda model: _rows(model.regress("y").table), SLOPES
     ),
 }

@@ -65,8 +65,8 @@ _USUAL_LENGTH = 2.0  # Squared lengths usually exceed p by so many deviations of
 _LEAST_SHAPE = 1e-6  # Least eigenvalue of the shape: columns that are a sum of others.
 _PAIR_NOISE = 0.3  # Pairs reach as far as their noise is below this part of even residuals.
 _MISPLACED, _HIDDEN = 0.5, 1.3
-"""What a limit takes may be misplaced by the first part of it, and the noise of the lengths may hide
-so many of its standard deviations. With 0.5 and 1, and without ``doubt``, the slope of a log-normal
+"""What a limit takes may be misplaced by the first part of it, and noise of the lengths may hide so
+many of its standard deviations. With 0.5 and 1, and without ``doubt``, the slope of a log-normal
 number on a column that it explains was in 0.57 of its intervals (3,000 records, epsilon 1)."""
 _UNSEEN = 0.1
 """As many records as this part of the noise in a count may be as long as any can be: otherwise the
