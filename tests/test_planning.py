@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from dpbayes_sklearn import (
+    BayesianLogisticRegression,
     BayesianNaiveBayes,
     BudgetAccountant,
     Categories,
@@ -391,3 +392,35 @@ def test_spreads_that_make_no_sense(arguments, message):
 def test_only_regressions_have_a_spread():
     with pytest.raises(ValueError, match="Only the errors of a linear regression"):
         expected_error(classifier(), N, 1.0, spread=Spread(0.1, 0.1))
+
+
+@pytest.mark.parametrize("kind", [BayesianNaiveBayes, BayesianLogisticRegression])
+def test_the_report_of_a_classifier_falls_with_epsilon(kind):
+    model = kind(classes=[0, 1], bounds=([0.0] * 10, [1.0] * 10))
+    grid = np.geomspace(0.01, 10, 25)
+    ratios = [report(model, 600, float(epsilon)).ratio for epsilon in grid]
+    assert (np.diff(ratios) < 0).all()
+
+
+def test_a_rare_class_needs_more_records():
+    for model in (classifier(), BayesianLogisticRegression(classes=[0, 1], bounds=([0] * 4, 1))):
+        even, rare = (report(model, 500, class_shares=s) for s in ([0.5, 0.5], [0.02, 0.98]))
+        assert even.ratio == report(model, 500).ratio
+        assert rare.ratio > 10 * even.ratio
+        assert "class_shares" in str(report(model, 500))
+        assert "class_shares" not in str(rare)
+    for wrong in ([0.5], [0.5, 0.6], [0.0, 1.0], [0.2, 0.3, 0.5]):
+        with pytest.raises(ValueError, match="class_shares must be 2 positive numbers"):
+            report(classifier(), 500, class_shares=wrong)
+
+
+def test_a_report_says_whether_there_will_be_intervals():
+    rng = np.random.default_rng(0)
+    for n, intervals in ((3000, "auto"), (3000, True), (100_000, "auto")):
+        model = BayesianLogisticRegression(
+            10.0, classes=[0, 1], bounds=(-3, 3), effects="linear", intervals=intervals
+        )
+        X = rng.normal(size=(n, 1))
+        fitted = model.fit(X, (X[:, 0] + rng.normal(size=n) > 0).astype(int))
+        some = not fitted.coefficients().no_intervals
+        assert ("will have intervals" in str(report(model, n, n_features=1))) is some

@@ -27,7 +27,7 @@ from dpbayes_sklearn.regression.moments import gram
 from dpbayes_sklearn.release import boundary
 
 CASES = {case.name: case for case in every_case(n=60, epsilon=0.02)}
-PUBLIC = re.compile(r"design|blocks|_lookup|records\.(encoder|classes)")  # parts that may stay
+PUBLIC = re.compile(r"design|blocks|_lookup|encoder|records\.classes")  # parts that may stay
 CANARY, NUMBER = "HIV+7391", 73917391.25
 
 

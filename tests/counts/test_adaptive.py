@@ -192,3 +192,19 @@ def test_variances_are_those_of_the_errors(size: int) -> None:
         for mean, variance, row in zip(found.means, found.variances, rows, strict=True):
             squares.append((mean - row) ** 2 / variance)
     assert 0.7 < np.mean(squares) < 1.4
+
+
+def test_noise_does_not_flatten_the_rows_of_a_rare_class():
+    """No column differs between classes, so together they say next to nothing of a record.
+
+    Judged by the shape of pooled rows as well, their rare class was e^18 times less likely.
+    """
+    rng = np.random.default_rng(0)
+    bells = np.exp(-0.25 * (np.arange(10) - rng.uniform(1, 8, (40, 1))) ** 2)
+    rows = np.concatenate([bells, np.tile(np.eye(10)[0] + 0.01, (40, 1))])
+    rows /= rows.sum(axis=1, keepdims=True)
+    counts = np.array([4000.0, 250.0])
+    tables = [counts[:, None] * row + rng.normal(0, 200, (2, 10)) for row in rows]
+    found = read(tables, counts, 4250, noise=200.0, ordered=[True] * 80)
+    ratios = (np.log(mean[1] / mean[0]) for mean in found.means)
+    assert abs(sum(row @ ratio for row, ratio in zip(rows, ratios, strict=True))) < 1

@@ -114,6 +114,13 @@ def test_few_integers_get_a_bin_each(domain: Interval, kind: Any, one_each: bool
     assert cut.n_values == (domain.n_integers if one_each else 16)
 
 
+def test_integers_have_a_bin_each_where_records_allow_it():
+    ten, few = Interval(0, 9), Interval(0, 3)
+    cut = {n: Bins("auto", n, 20, 1.0).cut(ten, 0, "integers").n_values for n in (300, 3000)}
+    assert cut == {300: 4, 3000: 10}
+    assert Bins("auto", 10, 20, 0.1).cut(few, 0, "integers").n_values == 4
+
+
 @given(
     n=st.integers(1, 10**9),
     d=st.integers(1, 10**4),

@@ -5,6 +5,7 @@ import numpy as np
 
 def outputs(model, X):
     """Return everything that a model predicts."""
+    model = getattr(model, "chosen_", model)
     if hasattr(model, "decision_function"):
         table = [row[1:] for row in model.coefficients().rows]
         return [model.predict(X), model.predict_proba(X), model.coef_, np.nan_to_num(table)]

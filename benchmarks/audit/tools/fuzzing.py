@@ -27,6 +27,7 @@ from sklearn.base import clone
 from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.base.estimator import AnyEstimator
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
+from dpbayes_sklearn.classifier import BayesianClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.means import GammaExponential, NormalMean
@@ -61,7 +62,7 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Exa
     """Yield every estimator with every mechanism and way of inference.
 
     >>> len([*every_case()])
-    83
+    86
     """
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 3, (n, 3)), rng.integers(0, 2, n)
@@ -102,6 +103,9 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Exa
     yield Example("PrivateMoments", PrivateMoments(epsilon, bounds=(-1, 3)), numbers[0], None)
     table = LifeTable(epsilon, bounds=(-1, 3), n_bins=4)
     yield Example("LifeTable", table, numbers[0][:, :1], y)
+    for scale in (0.1, 10):  # naive Bayes, and logistic regression
+        front = BayesianClassifier(scale * epsilon, bounds=(-1, 3.5), classes=[0, 1])
+        yield Example(f"BayesianClassifier, {scale:g}", front, numbers[0], y)
     for effects in ("smooth", "linear"):
         logistic = BayesianLogisticRegression(
             epsilon, bounds=(-1, 3), classes=[0, 1], effects=effects, intervals=effects == "linear"
