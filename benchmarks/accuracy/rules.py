@@ -81,7 +81,7 @@ CELLS: dict[str, list[Cell]] = {
         *((name, 20_000, 1.0) for name in (
             "normal", "income", "wages", "yes_no", "zeros", "rare_level", "correlated",
             "no_effects", "saturating", "code_999", "log_normal_1_5", "nearly_constant",
-            "sparse_columns",
+            "sparse_columns", "far_group", "log_normal_2",
         )),
         *((name, 3000, 4.0) for name in ("hospital", "student", "hours", "interaction")),
         ("wages", 20_000, 4.0),

@@ -267,9 +267,12 @@ def _shrunk(
     says, beyond chance: a robust centre is not the mean (a target that 3 % have: -7 % otherwise).
     """
     assert known.tails is not None
+    assert known.target_place is not None
     n, p, mode = known.n, len(known.mode), known.mode
     values, vectors = np.linalg.eigh(equation.matrix)
     usual = (vectors * np.maximum(values, _LEAST_CURVATURE * n)) @ vectors.T * p / (n * _EXPLAINS)
+    if not design.intercept:  # the mean is explained, too
+        usual /= 1 + (known.target_place.centre / known.target.deviation) ** 2
     ridge = known.ridge / (n + known.ridge)
     error = known.mode_noise / (_INSIDE * n + known.ridge) ** 2 + ridge**2 * _EXPLAINED / p
     own = usual + declared
