@@ -24,10 +24,9 @@ from dpbayes_sklearn.convex.tails import LIMITS, Counts, excess, mean_square, me
 if TYPE_CHECKING:
     from dpbayes_sklearn.convex.linear import Known
 
-# Scores beyond the limit point one way by these parts of what is seen of them: of the difference of
-# positive and negative ones, and of their sum; and of what noise hides, the more if one side is
-# seen to be longer.
-_ALIGNED, _SYMMETRIC, _HIDDEN, _ONE_SIDED = 1.3, 0.2, 0.8, 1.2
+# Scores beyond the limit point one way by these parts: of the difference of positive and negative
+# ones, and of what noise hides, the more if one side is seen to be longer.
+_ALIGNED, _HIDDEN, _ONE_SIDED = 1.3, 0.8, 1.2
 _IGNORANCE = 0.5  # What a limit takes from the curvature is known up to this part.
 _CONTRADICTION = 0.02  # Relative difference of the two curvatures that is usual.
 _UNEVEN = 0.5  # Prior deviation of the middle, relative to that of even residuals.
@@ -77,10 +76,9 @@ class Tails:
     def beyond(self, limit: float, n: float) -> Beyond:
         """Return what scores have beyond a limit."""
         up, down = (excess(c, limit, self.farthest_score) for c in (self.positive, self.negative))
-        sd, uneven, both = math.hypot(up.sd, down.sd), up.mean - down.mean, up.mean + down.mean
+        sd, uneven = math.hypot(up.sd, down.sd), up.mean - down.mean
         one_sided = uneven**2 / (uneven**2 + sd**2 + 1e-9)
-        systematic = (_ALIGNED * uneven) ** 2 + (_SYMMETRIC * both) ** 2
-        systematic += ((_HIDDEN + _ONE_SIDED * one_sided) * sd) ** 2
+        systematic = (_ALIGNED * uneven) ** 2 + ((_HIDDEN + _ONE_SIDED * one_sided) * sd) ** 2
         return Beyond((systematic + up.squares + down.squares) / n, uneven, sd)
 
     def taken(self, limit: float, n: float) -> tuple[float, float]:
