@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 # ones, and of what noise hides, the more if one side is seen to be longer.
 _ALIGNED, _HIDDEN, _ONE_SIDED = 1.3, 0.8, 1.2
 _IGNORANCE = 0.5  # What a limit takes from the curvature is known up to this part.
-_CONTRADICTION = 0.02  # Relative difference of the two curvatures that is usual.
 _UNEVEN = 0.5  # Prior deviation of the middle, relative to that of even residuals.
 _LEAST_MIDDLE = 0.3  # No direction has less of the even middle than this part.
 _MIDDLE_LIMIT = 3.0  # The limit of the middle is at least so many median scores.
@@ -237,7 +236,7 @@ def _curvature(known: Known, lost: float) -> Measured:
     n, p, turn = known.n, len(known.mode), known.turn
     squares, tails = turn @ turn, known.tails
     shortened = tails.taken(max(known.usual_length**2 / p * 0.8, 1.0) ** 0.5, n)[0]
-    between = n * (max(shortened - lost, 0.0) + _CONTRADICTION)
+    between = n * max(shortened - lost, 0.0)
     own = known.shape.variance[0, 0] / 2 * n**2  # of an entry off the diagonal
     outer = np.outer(np.diag(squares), np.diag(squares)) + squares**2
     earlier = Measured(n * turn @ known.shape.matrix @ turn, own * outer + between**2)
