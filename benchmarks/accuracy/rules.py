@@ -37,7 +37,7 @@ RULES = {
     "linear": {
         "convex.linear": "_WHOLE _LENGTHS_SHARE _VOLUME _LEAST_RHO _RHO_EACH _EXPLAINED _LEVEL "
         "_USUAL_LENGTH _SEEN _MODE_NOISE _MODE_SAMPLING _LIMITS",
-        "convex.estimates": "_ALIGNED _SYMMETRIC _HIDDEN _ONE_SIDED _IGNORANCE _CONTRADICTION "
+        "convex.estimates": "_ALIGNED _HIDDEN _ONE_SIDED _IGNORANCE "
         "_UNEVEN _LEAST_MIDDLE _MIDDLE_LIMIT _BELIEVED _FLAT _LEAST_CURVATURE _EXPLAINS _INSIDE "
         "_BENT _MOST_EXPLAINED _UNSEEN _EXPLAINED _HIDDEN_LENGTHS",
         "convex.slopes": "_LOST _SURE",
@@ -69,7 +69,7 @@ RULES = {
 }
 OFF: dict[str, Any] = {
     "_SEEN_APART": 0.0, "_REBOUND": 1.0, "_BENT": 0.0, "_MOST_EXPLAINED": math.inf,
-    "_HIDDEN_LENGTHS": 0.0, "_ONE_SIDED": 0.0, "_SYMMETRIC": 0.0, "_CONTRADICTION": 0.0,
+    "_HIDDEN_LENGTHS": 0.0, "_ONE_SIDED": 0.0, 
     "_UNSEEN": 0.0, "_PREDICTION_SCALE": 0.0, "_COUNT_DOUBT": 0.0, "_SKEW": 1e-9, "_DOUBT": 0.0,
     "_LEVEL_WEIGHT": 0.0, "_OF_MOMENTS": 0.0, "_NUMBER": Fraction(1), "_CENTRE": 0.0,
     "_NO_SPREAD": 1e-9, "_SMOOTH": 1e-9,
@@ -81,7 +81,7 @@ CELLS: dict[str, list[Cell]] = {
         *((name, 20_000, 1.0) for name in (
             "normal", "income", "wages", "yes_no", "zeros", "rare_level", "correlated",
             "no_effects", "saturating", "code_999", "log_normal_1_5", "nearly_constant",
-            "sparse_columns",
+            "sparse_columns", "far_group", "log_normal_2",
         )),
         *((name, 3000, 4.0) for name in ("hospital", "student", "hours", "interaction")),
         ("wages", 20_000, 4.0),

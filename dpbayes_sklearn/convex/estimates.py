@@ -24,12 +24,10 @@ from dpbayes_sklearn.convex.tails import LIMITS, Counts, excess, mean_square, me
 if TYPE_CHECKING:
     from dpbayes_sklearn.convex.linear import Known
 
-# Scores beyond the limit point one way by these parts of what is seen of them: of the difference of
-# positive and negative ones, and of their sum; and of what noise hides, the more if one side is
-# seen to be longer.
-_ALIGNED, _SYMMETRIC, _HIDDEN, _ONE_SIDED = 1.3, 0.2, 0.8, 1.2
+# Scores beyond the limit point one way by these parts: of the difference of positive and negative
+# ones, and of what noise hides, the more if one side is seen to be longer.
+_ALIGNED, _HIDDEN, _ONE_SIDED = 1.3, 0.8, 1.2
 _IGNORANCE = 0.5  # What a limit takes from the curvature is known up to this part.
-_CONTRADICTION = 0.02  # Relative difference of the two curvatures that is usual.
 _UNEVEN = 0.5  # Prior deviation of the middle, relative to that of even residuals.
 _LEAST_MIDDLE = 0.3  # No direction has less of the even middle than this part.
 _MIDDLE_LIMIT = 3.0  # The limit of the middle is at least so many median scores.
@@ -77,10 +75,9 @@ class Tails:
     def beyond(self, limit: float, n: float) -> Beyond:
         """Return what scores have beyond a limit."""
         up, down = (excess(c, limit, self.farthest_score) for c in (self.positive, self.negative))
-        sd, uneven, both = math.hypot(up.sd, down.sd), up.mean - down.mean, up.mean + down.mean
+        sd, uneven = math.hypot(up.sd, down.sd), up.mean - down.mean
         one_sided = uneven**2 / (uneven**2 + sd**2 + 1e-9)
-        systematic = (_ALIGNED * uneven) ** 2 + (_SYMMETRIC * both) ** 2
-        systematic += ((_HIDDEN + _ONE_SIDED * one_sided) * sd) ** 2
+        systematic = (_ALIGNED * uneven) ** 2 + ((_HIDDEN + _ONE_SIDED * one_sided) * sd) ** 2
         return Beyond((systematic + up.squares + down.squares) / n, uneven, sd)
 
     def taken(self, limit: float, n: float) -> tuple[float, float]:
@@ -239,7 +236,7 @@ def _curvature(known: Known, lost: float) -> Measured:
     n, p, turn = known.n, len(known.mode), known.turn
     squares, tails = turn @ turn, known.tails
     shortened = tails.taken(max(known.usual_length**2 / p * 0.8, 1.0) ** 0.5, n)[0]
-    between = n * (max(shortened - lost, 0.0) + _CONTRADICTION)
+    between = n * max(shortened - lost, 0.0)
     own = known.shape.variance[0, 0] / 2 * n**2  # of an entry off the diagonal
     outer = np.outer(np.diag(squares), np.diag(squares)) + squares**2
     earlier = Measured(n * turn @ known.shape.matrix @ turn, own * outer + between**2)
@@ -267,9 +264,12 @@ def _shrunk(
     says, beyond chance: a robust centre is not the mean (a target that 3 % have: -7 % otherwise).
     """
     assert known.tails is not None
+    assert known.target_place is not None
     n, p, mode = known.n, len(known.mode), known.mode
     values, vectors = np.linalg.eigh(equation.matrix)
     usual = (vectors * np.maximum(values, _LEAST_CURVATURE * n)) @ vectors.T * p / (n * _EXPLAINS)
+    if not design.intercept:  # the mean is explained, too
+        usual /= 1 + (known.target_place.centre / known.target.deviation) ** 2
     ridge = known.ridge / (n + known.ridge)
     error = known.mode_noise / (_INSIDE * n + known.ridge) ** 2 + ridge**2 * _EXPLAINED / p
     own = usual + declared
