@@ -69,7 +69,7 @@ RULES = {
 }
 OFF: dict[str, Any] = {
     "_SEEN_APART": 0.0, "_REBOUND": 1.0, "_BENT": 0.0, "_MOST_EXPLAINED": math.inf,
-    "_HIDDEN_LENGTHS": 0.0, "_ONE_SIDED": 0.0, 
+    "_HIDDEN_LENGTHS": 0.0, "_ONE_SIDED": 0.0,
     "_UNSEEN": 0.0, "_PREDICTION_SCALE": 0.0, "_COUNT_DOUBT": 0.0, "_SKEW": 1e-9, "_DOUBT": 0.0,
     "_LEVEL_WEIGHT": 0.0, "_OF_MOMENTS": 0.0, "_NUMBER": Fraction(1), "_CENTRE": 0.0,
     "_NO_SPREAD": 1e-9, "_SMOOTH": 1e-9,

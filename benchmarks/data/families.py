@@ -75,8 +75,8 @@ CHOSEN_ON = (
     "growing", "square", "narrow", "six", "two_values", "proportional",
     "plain_classes", "strong_effects", "correlated_classes", "income_classes", "rare_level_classes",
     "twelve_level_classes",
-    "code_999", "far_group", "log_normal_2", "saturating", "inflated_costs", "rarely_other", "far_origin",
-    "sparse_columns",
+    "code_999", "far_group", "log_normal_2", "saturating", "inflated_costs", "rarely_other",
+    "far_origin", "sparse_columns",
 )  # fmt: skip
 """Families that rules were chosen on; all of the group ``awkward`` count besides."""
 
