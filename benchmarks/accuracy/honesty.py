@@ -428,7 +428,12 @@ def main() -> None:
         cells = written(options.shown)
         print("\n\n".join([overview(cells, before), pooled(cells, earlier), summary(cells)]))
         if options.page:
-            put(Path(options.page), Path(options.shown).stem, pooled(cells, earlier))
+            own = (
+                overview(cells, before)
+                if cells.family.isin(TABLES).all()
+                else pooled(cells, earlier)
+            )
+            put(Path(options.page), Path(options.shown).stem, own)
         return
     print(HEAD)
     rows: list[dict[str, Any]] = []
