@@ -14,7 +14,7 @@ of 64 times as many records of a family, of all records of a table. Per cell:
 - error of R², where it is stated (root mean square), and in which share it is.
 
 A star marks what was looked at while constants were chosen. ``python -m benchmarks.accuracy.moments
---page docs/user_guide/many_regressions.md`` prints all cells and writes them into the page (half an
+--page docs/benchmarks/many_regressions.md`` prints all cells and writes them into the page (half an
 hour on one core); ``--releases 10 --names wages k401 --epsilon 1`` is a quick mode.
 """
 

@@ -2,7 +2,7 @@
 
 Every site has n records and releases a model with epsilon; ``pool`` makes one of them. The centre
 fits one model with epsilon to all records. ``python -m benchmarks.accuracy.pooling --page
-docs/user_guide/many_regressions.md`` prints the table and writes it into the page (five minutes).
+docs/benchmarks/many_regressions.md`` prints the table and writes it into the page (five minutes).
 Nothing was chosen on these settings.
 """
 

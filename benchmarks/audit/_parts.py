@@ -44,7 +44,7 @@ from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.mechanisms import Laplace, Sampler
 from dpbayes_sklearn.noise import DiscreteGaussian, made_by
 from dpbayes_sklearn.preprocessing import scalers
-from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import Budget, Copies, PrivacyUnit
 from dpbayes_sklearn.regression.moments import GaussianBlock
 from dpbayes_sklearn.release import boundary
 
@@ -251,8 +251,11 @@ def _of_steps(world: Neighbourhood, found: Sequence[Watched]) -> Iterator[str]:
     """Compare what every step of a plan loses with what is shown that it spends."""
     delta = float(getattr(world.model, "delta", 0.0))
     columns = [*zip(*(own.steps for own in found), strict=True)]
+    most = getattr(getattr(world.model, "model", world.model), "max_weight", None)
     for step, _, own in (each for taken in found[0].taken for each in taken.steps):
         part, cost = _worst(columns[own], world.pairs, delta), step.cost
+        if most:
+            cost = Copies(world.unit, most).outer(cost)
         paid = (
             part.rho <= float(cost.rho) * _ROUNDING
             if cost.delta and cost.rho is not None

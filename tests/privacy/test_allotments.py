@@ -127,4 +127,4 @@ def test_the_command_line_shows_what_is_left(tmp_path):
     assert "all releases  spent epsilon=0.5" in shown
     assert "left epsilon=1.5" in shown
     assert "anna" in shown
-    assert "1 releases" in shown
+    assert "1 release" in shown
