@@ -295,6 +295,7 @@ def test_nothing_but_the_winner_is_kept():
     found = search(epsilon=1.0).fit(X, Y)
     attached = {name for name in vars(found) if name not in found.get_params(deep=False)}
     assert attached == {
+        "_proof",
         "best_estimator_",
         "best_index_",
         "best_params_",

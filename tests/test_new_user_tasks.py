@@ -26,6 +26,13 @@ DONE_BY = {
         "coefficients(",
     ],
     "say that an effect is significant": ["coefficients("],
+    "publish survival curves and compare groups": ["LifeTable(", "logrank("],
+    "make many regressions, or correlations, of one release": [
+        "PrivateMoments(",
+        "regress(",
+        "correlations(",
+    ],
+    "combine what several hospitals, or offices, have released": ["pool("],
     "publish means, medians and cross tables": ["NormalMean(", "bin_edges_", "credible_interval("],
     "publish how good a model is on private records": ["private_score("],
     "fit a table with very many columns": ["delta", "* 200"],

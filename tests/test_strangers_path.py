@@ -78,7 +78,7 @@ def test_prints_what_the_page_shows(walked):
 
 def test_promises_without_conditions(walked):
     folder, printed = walked
-    assert "epsilon = 1 under the laplace mechanism" in printed
+    assert "epsilon = 1 under the map mechanism" in printed
     model = from_json((folder / "model.json").read_text())
     assert model.guarantee_.conditions == ()
     assert model.guarantee_.epsilon == 1.0

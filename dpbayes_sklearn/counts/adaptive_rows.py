@@ -352,13 +352,13 @@ def evidence(
 def prior_weights(freedom: int, ordered: bool) -> FloatArray:
     r"""Return prior weights of the spreads; of ordered features exchangeable, then smooth ones.
 
-    Positive spreads are log-normal around :math:`\min(1/D, 0.3)`, D being the degrees of freedom
+    Positive spreads are log-normal around :math:`\min(3/D, 0.3)`, D being the degrees of freedom
     of all rows together: many features cannot all be very informative.
 
     >>> prior_weights(100, ordered=False).round(2)
-    array([0.1 , 0.  , 0.05, 0.21, 0.34, 0.23, 0.05, 0.01, 0.  ])
+    array([0.1 , 0.  , 0.01, 0.05, 0.22, 0.34, 0.21, 0.05, 0.02])
     """
-    away = np.log(SPREADS[1:] / min(1.0 / freedom, 0.3)) / _LOG_G_SD
+    away = np.log(SPREADS[1:] / min(3.0 / freedom, 0.3)) / _LOG_G_SD
     positive = np.exp(-0.5 * away**2)
     positive *= (1.0 - _NO_SPREAD) / positive.sum()
     if ordered:
