@@ -28,6 +28,7 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.convex.perturbed import PerturbedLoss, PerturbedPlan
+from dpbayes_sklearn.convex.record_sums import Histograms
 from dpbayes_sklearn.logistic.blocks import PLACES
 from dpbayes_sklearn.logistic.curvature import (
     Coordinates,
@@ -148,11 +149,13 @@ class RatePlan(StepPlan[Any, RatePosterior]):
         steps = [
             Step(
                 "level of the rates", level, sums.law(unit, Fraction(level.epsilon)),
+                structure={"kind": "bounded", "columns": sums.size, "grid": STEPS},
                 ask=lambda records, _: sums.ask(records), read=self.read_level,
             ),
             Step(
-                "perturbed mode", self.share(self.mode_part), None,
+                "perturbed mode", self.share(self.mode_part), lambda found: found.plan,
                 "exponential noise of the gradient",
+                structure={"kind": "gradients", "signed": True},
                 ask=self.ask_mode, read=self.read_mode,
                 draw=lambda loss, law, noise: noise.minimum(loss),
             ),
@@ -161,6 +164,7 @@ class RatePlan(StepPlan[Any, RatePosterior]):
             asked = LookPlan.of(blocks, self.columns, Fraction(look.epsilon), unit)
             steps.insert(0, Step(
                 "histograms of columns", look, asked.law,
+                structure=Histograms(len(self.columns), asked.law.sizes),
                 ask=lambda records, _: asked.ask(records),
                 read=lambda found, noisy: replace(found, look=asked.read(noisy, self.facts.n)),
             ))  # fmt: skip
@@ -170,10 +174,12 @@ class RatePlan(StepPlan[Any, RatePosterior]):
                 Step(
                     "curvature for intervals", curvature, self.curvature_law,
                     "exponential noise of a matrix",
+                    structure=self.curvature_structure,
                     ask=self.ask_curvature, read=self.read_curvature,
                 ),
                 Step(
                     "dispersion of the counts", dispersion, law,
+                    structure={"kind": "bounded", "columns": 1, "grid": STEPS},
                     ask=self.ask_dispersion,
                     read=lambda found, noisy: self.read_dispersion(found, noisy, law),
                 ),
@@ -241,6 +247,14 @@ class RatePlan(StepPlan[Any, RatePosterior]):
         """Return the noise, which is that of the limit on records."""
         assert found.curvature_plan is not None
         return found.curvature_plan.law
+
+    def curvature_structure(self, found: Found) -> dict[str, Any]:
+        """Return the limit on records, and the largest weight of one."""
+        plan = found.curvature_plan
+        assert plan is not None
+        return {
+            "kind": "curvature", "limit": plan.limit, "grid": plan.grid, "heaviest": HEAVIEST
+        }  # fmt: skip
 
     def ask_curvature(self, records: CodedRecords, found: Found) -> list[IntArray]:
         """Return the sum of second derivatives at the point, by coordinates."""
