@@ -258,7 +258,7 @@ class BayesianCountRegression(
         return self._attach(public, Release(posterior, guarantee))
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the mean count of every row, of counts clipped at the cap."""
+        """Return the mean count of every row, of counts clipped at the cap, and at most the cap."""
         check_is_fitted(self)
         blocks, posterior = self._blocks(self.schema_), self.posterior_
         ask = partial(answer_by_row, blocks, posterior, posterior.rates)

@@ -98,6 +98,17 @@ def test_private_intervals_hold_the_exact_coefficients_and_say_of_what() -> None
     assert "rate_ratio_low" in found.to_frame()
 
 
+def test_few_large_counts_widen_intervals_as_without_privacy() -> None:
+    bursts = np.where(RNG.random(N) < 0.01, 90, VISITS)
+    schema = Schema(SCHEMA.columns, Interval(0, 100))
+    exact, found = (
+        model(epsilon, schema=schema).fit(FRAME, bursts).coefficients()["area=land"]
+        for epsilon in (math.inf, 30.0)
+    )
+    assert found.identified
+    assert 0.7 * exact.sd < found.sampling_sd < 1.5 * exact.sd
+
+
 def test_what_the_noise_hides_is_not_identified() -> None:
     found = model(0.05, intervals=True).fit(FRAME, VISITS).coefficients()
     assert not any(row.identified for row in found.rows)

@@ -1,9 +1,8 @@
 """Coverage and width of rate ratios of clipped counts, and how much deviance is explained.
 
 Simulated records with an exposure: the truth is the exact model of 300,000 records. The ridge is
-that of the logistic regression; how the dispersion is weighted was chosen on the family with a star
-(other seeds). Run ``python -m benchmarks.accuracy.rates
-[--repeats 60]``; about ten minutes.
+that of the logistic regression; how the dispersion is weighted was chosen on the families with a
+star (other seeds). Run ``python -m benchmarks.accuracy.rates [--repeats 60]``; about ten minutes.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import pandas as pd
 from dpbayes_sklearn import BayesianCountRegression, Categories, Interval, Schema
 
 SIZES, EPSILONS = (3_000, 20_000), (0.3, 1.0, 3.0)
+MANY = 300_000
 Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 FAMILIES: dict[str, tuple[int, float, Draw]] = {
     "overdispersed*": (12, 0.0, lambda rng, mean: rng.poisson(mean * rng.gamma(2, 0.5, len(mean)))),
@@ -29,6 +29,15 @@ FAMILIES: dict[str, tuple[int, float, Draw]] = {
         lambda rng, mean: rng.poisson(mean) * (rng.random(len(mean)) < 0.6),
     ),
     "rare": (3, -1.5, lambda rng, mean: rng.poisson(mean)),
+    "bursts*": (
+        100,
+        -0.5,
+        lambda rng, mean: np.where(
+            rng.random(len(mean)) < 0.01 * mean,
+            rng.integers(60, 100, len(mean)),
+            rng.poisson(0.3 * mean),
+        ),
+    ),
 }
 """Cap, log rate of an average record, and the law of counts given their mean."""
 
@@ -64,16 +73,17 @@ def model(family: str, epsilon: float, seed: int = 0) -> BayesianCountRegression
 
 def cell(family: str, n: int, epsilon: float, repeats: int) -> str:
     """Return coverage of all and of single coefficients, width, part identified, and deviance."""
-    truth = model(family, math.inf).fit(*records(np.random.default_rng(7), 300_000, family))
-    exact = [row.estimate for row in truth.coefficients().rows]
+    truth = model(family, math.inf).fit(*records(np.random.default_rng(7), MANY, family))
+    exact = truth.coefficients().rows
     held, known, width, scores = [], [], [], []
     for seed in range(repeats):
         data = records(np.random.default_rng([seed, n]), n, family)
         fitted = model(family, epsilon, seed).fit(*data)
         rows = fitted.coefficients().rows
-        held.append([row.low <= value <= row.high for row, value in zip(rows, exact, strict=True)])
+        pairs = [*zip(rows, exact, strict=True)]
+        held.append([row.low <= own.estimate <= row.high for row, own in pairs])
         known.append([row.identified for row in rows])
-        width += [row.sd / row.sampling_sd for row in rows if row.identified]
+        width += [row.sd / own.sd * math.sqrt(n / MANY) for row, own in pairs if row.identified]
         scores.append(fitted.score(*data) / truth.score(*data))
     each, median = np.mean(held, axis=0), np.median(width) if width else math.nan
     return (

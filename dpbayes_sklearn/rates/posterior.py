@@ -51,8 +51,8 @@ class RatePosterior(LogisticPosterior):
         return self.dispersion
 
     def rates(self, z: FloatArray) -> FloatArray:
-        """Return the rates of sums z of coefficients and exposures."""
-        return np.asarray(self.cap * np.exp(np.minimum(z + self.level, 700.0)))
+        """Return the mean counts of sums z of coefficients and exposures, at most the cap."""
+        return np.asarray(self.cap * np.exp(np.minimum(z + self.level, 0.0)))
 
 
 def bend_of_rates(level: float) -> Bend:

@@ -32,7 +32,7 @@ import numpy.typing as npt
 from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.logistic.blocks import PLACES, Blocks, ColumnWeights
-from dpbayes_sklearn.logistic.record_sums import LATTICE, CodedRecords, MappedRecords
+from dpbayes_sklearn.logistic.record_sums import CodedRecords, MappedRecords, on_lattice
 from dpbayes_sklearn.noise import DiscreteLaplace
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
@@ -89,18 +89,13 @@ class Exposure:
     @cached_property
     def logs(self) -> FloatArray:
         """The logarithm at every place, on the lattice."""
-        return np.asarray(on_lattice(np.linspace(*self._ends, PLACES + 1)))
+        return on_lattice(np.linspace(*self._ends, PLACES + 1))
 
     @property
     def weights(self) -> ColumnWeights:
         """All places have the one level, and a known part of z."""
         nothing = np.zeros(PLACES + 1)
         return ColumnWeights(nothing.astype(np.intp), nothing, self.logs)
-
-
-def on_lattice(numbers: Any) -> Any:
-    """Return numbers that are exact parts of a sum z."""
-    return np.asarray(np.rint(np.asarray(numbers) / LATTICE) * LATTICE)
 
 
 class RateBlocks(Blocks):
@@ -124,6 +119,11 @@ class RateBlocks(Blocks):
         return tuple(each)
 
 
+def noise_of_sums(columns: int, unit: PrivacyUnit, epsilon: Any) -> DiscreteLaplace:
+    """Return the noise of sums of numbers from 0 to ``STEPS``: a record changes each by so much."""
+    return DiscreteLaplace.of(laplace_scale(unit.max_records * STEPS * columns, epsilon), [columns])
+
+
 @dataclass(frozen=True)
 class LevelSums:
     """Sums over records: how many have a count, parts of the cap, and parts of the exposure."""
@@ -136,10 +136,8 @@ class LevelSums:
         return 2 + len(self.blocks.exposures)
 
     def law(self, unit: PrivacyUnit, epsilon: Any) -> DiscreteLaplace:
-        """Return the noise: a record changes every sum by at most ``STEPS``."""
-        return DiscreteLaplace.of(
-            laplace_scale(unit.max_records * STEPS * self.size, epsilon), [self.size]
-        )
+        """Return the noise of all sums."""
+        return noise_of_sums(self.size, unit, epsilon)
 
     def ask(self, records: CodedRecords) -> list[IntArray]:
         """Return the sums in steps."""
@@ -157,15 +155,15 @@ def _level_sums(shard: Shard, reader: Any, sums: LevelSums) -> IntArray:
     return total
 
 
-def sum_squares(mapped: MappedRecords, coefficients: FloatArray, limit: float) -> IntArray:
-    """Return the sum of square residuals, each cut at a limit, in steps of limit/STEPS."""
+def sum_squares(mapped: MappedRecords, coefficients: FloatArray) -> IntArray:
+    """Return the sum of square residuals, each at most 1, in steps."""
     ask = partial(_squares, reader=mapped.reader, values=mapped.values(coefficients))
-    return np.array([mapped.records.total(partial(ask, limit=limit))])
+    return np.array([mapped.records.total(ask)])
 
 
-def _squares(shard: Shard, reader: Any, values: Any, limit: float) -> int:
+def _squares(shard: Shard, reader: Any, values: Any) -> int:
     total = 0
     for codes, shares in reader.chunks(shard):
         residuals = reader.weight(shares) * values.probability(codes) - shares
-        total += int(np.rint(np.minimum(residuals**2 / limit, 1.0) * STEPS).astype(np.int64).sum())
+        total += int(np.rint(np.minimum(residuals**2, 1.0) * STEPS).astype(np.int64).sum())
     return total

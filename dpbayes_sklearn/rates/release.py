@@ -10,9 +10,10 @@ r"""The steps of a release of rates: look, level, mode, curvature, dispersion.
    :mod:`~dpbayes_sklearn.logistic.mode`, whose proof holds as it is.
 4. **Curvature** (a quarter, if intervals are released), with the limit T on records and the scale
    :math:`mT/2\varepsilon`: second derivatives are at most twice those of a logistic loss.
-5. **Dispersion** (a twentieth, with intervals). The sum of :math:`\min(r^2, L)`: a record changes
-   it by at most L, which the level suggests. The variance of the score is taken to be as many times
-   the curvature as this sum is that of the constant.
+5. **Dispersion** (a twentieth, with intervals). The sum of square residuals, which a record changes
+   by at most 1. They are not cut at less: where few counts are large and all others small, these
+   few make the sampling error. The variance of the score is taken to be as many times the curvature
+   as this sum is that of the constant.
 """
 
 from __future__ import annotations
@@ -45,11 +46,10 @@ from dpbayes_sklearn.logistic.record_sums import (
     CodedRecords,
     LabelledRecords,
     MappedRecords,
+    on_lattice,
 )
-from dpbayes_sklearn.logistic.record_sums import on_lattice as coefficients_on_lattice
 from dpbayes_sklearn.logistic.release import Look, LookPlan, seen
-from dpbayes_sklearn.noise import DiscreteLaplace, MatrixNoise, Noise, NoiseLaw
-from dpbayes_sklearn.noise.law import laplace_scale
+from dpbayes_sklearn.noise import MatrixNoise, Noise, NoiseLaw
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.rates.posterior import RatePosterior, bend_of_rates
 from dpbayes_sklearn.rates.records import (
@@ -57,7 +57,7 @@ from dpbayes_sklearn.rates.records import (
     STEPS,
     LevelSums,
     RateBlocks,
-    on_lattice,
+    noise_of_sums,
     sum_squares,
 )
 from dpbayes_sklearn.release import Facts, Plan, Step, StepPlan
@@ -66,8 +66,6 @@ _LOOK, _LEVEL = Fraction(1, 10), Fraction(1, 25)  # Parts of epsilon.
 _CURVATURE, _DISPERSION = Fraction(1, 4), Fraction(1, 20)
 # From this n epsilon / p on intervals are released unless refused, with at most so many parameters.
 _MANY, _MOST_WITH_INTERVALS, _MOST_PARAMETERS = 500.0, 200, 2000
-# A square residual counts up to this many times a usual count, in counts; or times a usual square.
-_COUNTS, _LARGE = 8.0, 4.0
 _LEAST_DISPERSION = 1e-6
 _PREDICTION_SCALE = 2.0  # Predictions multiply the mode by 1 + this / sqrt(rho).
 
@@ -90,7 +88,6 @@ class Found:
     n: float = 0.0  # Records with a count.
     level: float = 0.0
     usual: float = 0.0
-    limit: float = 1.0  # The L.
     rho: float = 1.0
     plan: PerturbedPlan | None = None
     mode: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -169,7 +166,7 @@ class RatePlan(StepPlan[Any, RatePosterior]):
                 read=lambda found, noisy: replace(found, look=asked.read(noisy, self.facts.n)),
             ))  # fmt: skip
         if self.intervals:
-            law = self.dispersion_law(Fraction(dispersion.epsilon))
+            law = noise_of_sums(1, unit, Fraction(dispersion.epsilon))
             steps += [
                 Step(
                     "curvature for intervals", curvature, self.curvature_law,
@@ -206,8 +203,7 @@ class RatePlan(StepPlan[Any, RatePosterior]):
             blocks, self.facts.n_bound, Fraction(self.share(self.mode_part).epsilon), unit,
             rho, self.prior.precision, heaviest=HEAVIEST,
         )  # fmt: skip
-        limit = min(_LARGE * max(_COUNTS / self.prior.cap, 1.0) * share, 1.0)
-        return replace(found, n=n, level=level, usual=usual, limit=limit, rho=rho, plan=mode)
+        return replace(found, n=n, level=level, usual=usual, rho=rho, plan=mode)
 
     def _mapped(self, records: CodedRecords, found: Found) -> MappedRecords:
         return records.mapped(found.look.nodes, found.level)
@@ -272,21 +268,16 @@ class RatePlan(StepPlan[Any, RatePosterior]):
         curvature = told(found.known, round(found.n), found.point, *answer, bend)
         return replace(found, curvature=curvature)
 
-    def dispersion_law(self, epsilon: Fraction) -> NoiseLaw:
-        """Return the noise: a record changes the sum by at most ``STEPS``."""
-        return DiscreteLaplace.of(laplace_scale(self.cost.unit.max_records * STEPS, epsilon), [1])
-
     def ask_dispersion(self, records: CodedRecords, found: Found) -> list[IntArray]:
         """Return the sum of square residuals, in units of the curvature."""
-        coefficients = coefficients_on_lattice(self.prior.blocks.basis @ found.mode)
-        mapped = self._mapped(records, found)
-        return [sum_squares(mapped, coefficients, found.limit)]
+        coefficients = on_lattice(self.prior.blocks.basis @ found.mode)
+        return [sum_squares(self._mapped(records, found), coefficients)]
 
     def read_dispersion(self, found: Found, noisy: Sequence[IntArray], law: NoiseLaw) -> Found:
         """Return the dispersion, one deviation of its noise above what was released."""
-        own, unit = float(found.curvature.curvature[0, 0]), found.limit / STEPS
-        seen = (float(noisy[0][0]) + math.sqrt(law.variance())) * unit
-        return replace(found, dispersion=max(seen / max(own, 1.0), _LEAST_DISPERSION))
+        own = max(float(found.curvature.curvature[0, 0]), 1.0)
+        seen = (float(noisy[0][0]) + math.sqrt(law.variance())) / STEPS
+        return replace(found, dispersion=max(seen / own, _LEAST_DISPERSION))
 
     def posterior(self, found: Found) -> RatePosterior:
         """Return the mode and its curvature."""
@@ -315,12 +306,12 @@ class ExactPlan(Plan[LabelledRecords, RatePosterior]):
         mapped, precision = records.mapped(look.nodes), self.prior.precision
         ridge = np.full(blocks.parameters, 1.0 if precision is None else precision)
         mode = exact_mode(mapped, blocks, ridge, HEAVIEST)
-        at = coefficients_on_lattice(basis @ mode)
+        at = on_lattice(basis @ mode)
         matrix = basis.T @ mapped.curvature(at) @ basis
         matrix = (matrix + matrix.T) / 2  # but for rounding it is symmetric
         nothing = np.zeros((len(mode), len(mode)))
         found = Curvature(matrix, nothing, np.eye(len(mode)), np.zeros((2, len(mode))), mode, 0.0)
-        squares = float(sum_squares(mapped, at, 1.0)[0]) / STEPS
+        squares = float(sum_squares(mapped, at)[0]) / STEPS
         return RatePosterior(
             mode, look.nodes, ridge, nothing[0], 1.0, *found, cap=self.prior.cap,
             dispersion=max(squares / max(float(matrix[0, 0]), 1e-9), _LEAST_DISPERSION),

@@ -96,6 +96,6 @@ FAULTS.rows("parts", {
         at("rates.records.LevelSums.law", lambda real, self, unit, epsilon: real(
                self, replace(unit, max_records=1), epsilon
            ), "rates, linear, person (2 records)"),
-    "Square residuals are cut at twice the limit of their noise":
+    "Square residuals count twice":
         at("rates.records._squares", times(2), RATES),
 })  # fmt: skip
