@@ -195,7 +195,7 @@ class RatePlan(StepPlan[Any, RatePosterior]):
         for (_, exposure), total in zip(blocks.exposures, numbers[2:], strict=True):
             low, high = exposure.bounds.low, exposure.bounds.high
             usual = math.log(float(np.clip(total / n * high, low, high)))
-        level = float(on_lattice(math.log(share) - usual))
+        level = float(on_lattice(np.array(math.log(share) - usual)))
         information = 4 * share / (1 + share)
         unit = self.cost.unit
         rho = n * float(unit.equivalent(epsilon)) * information / max(blocks.parameters, 1)
