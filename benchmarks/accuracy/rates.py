@@ -2,7 +2,7 @@
 
 Simulated records with an exposure: the truth is the exact model of 300,000 records. The ridge is
 that of the logistic regression; how the dispersion is weighted was chosen on the families with a
-star (other seeds). Run ``python -m benchmarks.accuracy.rates [--repeats 60]``; about three minutes.
+star (other records). Run ``python -m benchmarks.accuracy.rates [--repeats 60]``; a few minutes.
 """
 
 from __future__ import annotations
