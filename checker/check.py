@@ -36,6 +36,7 @@ _SIGNED = {"bounds", "centre", "column", "families"}  # Fields of numbers of eit
 
 _ANSWERS = {
     "BayesianClassifier": {"tables", "gradients"},
+    "BayesianCountRegression": {"gradients"},
     "BayesianLinearRegression": {"products", "gradients", "scores in a ball"},
     "BayesianLogisticRegression": {"gradients"},
     "BayesianNaiveBayes": {"tables", "characters", "splits"},

@@ -43,8 +43,14 @@ def matrices(asked: Json, law: Json, unit: Unit) -> Loss:
 
 
 def curvature(asked: Json, law: Json, unit: Unit) -> Loss:
-    """A record adds q(1-q)xx', of trace at most a quarter of the limit on weighted squares."""
-    return by_norm(law, trace=unit.m * Fraction(asked["limit"]) / 4 * asked["grid"] ** 2)
+    """A record adds wq(1-q)xx', of trace at most w/4 times the limit on weighted squares."""
+    weight = asked.get("heaviest", 1)
+    return by_norm(law, trace=unit.m * weight * Fraction(asked["limit"]) / 4 * asked["grid"] ** 2)
+
+
+def bounded(asked: Json, law: Json, unit: Unit) -> Loss:
+    """A record adds a number from 0 to 1 to every sum, in steps of the grid."""
+    return by_norm(law, l1=unit.k * asked["grid"] * asked["columns"])
 
 
 def gradients(asked: Json, law: Json, unit: Unit) -> Loss:
@@ -191,7 +197,7 @@ def gaussian_products(
 
 REGRESSION: dict[str, Callable[[Any, Any, Unit], Loss]] = {
     **{"Histograms": histograms, "VectorSum": vectors, "ProductSum": matrices},
-    **{"curvature": curvature, "gradients": gradients, "products": products},
+    **{"curvature": curvature, "gradients": gradients, "products": products, "bounded": bounded},
     **dict.fromkeys(("scores in a ball", "logistic scores in a ball"), ball_scores),
 }
 """What may be asked for a regression, and how its loss is derived."""

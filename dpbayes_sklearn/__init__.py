@@ -14,6 +14,7 @@ from dpbayes_sklearn.base.published import from_json
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
 from dpbayes_sklearn.classifier import BayesianClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
+from dpbayes_sklearn.count_regression import BayesianCountRegression
 from dpbayes_sklearn.display import (
     ContributionDisplay,
     CoverageDisplay,
@@ -38,6 +39,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "BayesianClassifier",
+    "BayesianCountRegression",
     "BayesianLinearRegression",
     "BayesianLogisticRegression",
     "BayesianNaiveBayes",

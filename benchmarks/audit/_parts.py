@@ -331,6 +331,7 @@ def worlds() -> list[Neighbourhood]:
         *_second_moments(),
         *_many_columns(),
         *_logistic(),
+        *_rates(),
     ]
     return [
         *_counts(),
@@ -522,6 +523,21 @@ def _logistic() -> Iterator[Neighbourhood]:
         yield Neighbourhood(
             f"logistic, sampler, {effects}, {unit.label}", draws, others, own, unit, 0.6
         )
+
+
+def _rates() -> Iterator[Neighbourhood]:
+    """Yield regressions of counts with exposures; counts at both ends, far out and missing."""
+    others = pd.DataFrame({"x": numbers(200)["x"], "l": numbers(200)["l"], "t": 1.0})
+    others["y"] = np.arange(200) % 3.0
+    columns = {"x": SCHEMA.columns["x"], "l": SCHEMA.columns["l"], "t": dp.Interval(0.1, 5)}
+    corners = (1.0, "p", 5.0), (-1.0, "q", 0.1), (NAN, "r", NAN)
+    own = tuple((*corner, y) for corner, y in product(corners, (0.0, 1e9, NAN)))
+    schema = dp.Schema(columns, dp.Interval(0, 4))
+    for effects, unit in product(("linear", "smooth"), UNITS):
+        model = dp.BayesianCountRegression(
+            effects=effects, intervals=True, schema=schema, exposure="t"
+        )
+        yield Neighbourhood(f"rates, {effects}, {unit.label}", model, others, own, unit, 0.6)
 
 
 def _categories() -> Iterator[Neighbourhood]:

@@ -345,6 +345,9 @@ WAYS: Mapping[str, Way] = {
     "DirichletMultinomial": fit(
         library.DirichletMultinomial, ("k",), categories=Categories(range(9), unseen=0)
     ),
+    "BayesianCountRegression": fit(
+        library.BayesianCountRegression, ("t", "x"), target="number", cap=4
+    ),
     "LifeTable": fit(library.LifeTable, ("t", "x"), target="yes"),
     "NormalMean": fit(library.NormalMean, ("x",), bounds=("bounds",), axes=OF_MEANS),
     "GammaExponential": fit(library.GammaExponential, ("x",), bounds=("bounds",), axes=OF_MEANS),

@@ -60,6 +60,7 @@ class ColumnWeights(NamedTuple):
 
     left: npt.NDArray[np.intp]
     part: FloatArray
+    known: FloatArray | float = 0.0  # What a code adds to z beside its weights.
 
     def values(self, coefficients: AnyArray) -> AnyArray:
         """Return WEIGHT_STEPS times what a record with each code adds to z."""
@@ -138,6 +139,11 @@ class Blocks:
     def numbers(self) -> tuple[int, ...]:
         """Columns that are numbers with knots."""
         return tuple(j for j, domain in enumerate(self.domains) if self.knots(domain))
+
+    @property
+    def looked_at(self) -> tuple[int, ...]:
+        """Columns that histograms may be made of."""
+        return tuple(range(len(self.domains)))
 
     def cells(self, column: int) -> Domain:
         """Return what a histogram of a column counts: bins of a number with knots, or levels."""

@@ -27,7 +27,7 @@ weak direction does not spoil the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -66,7 +66,19 @@ _normals = np.polynomial.hermite_e.hermegauss(31)
 _NORMAL, _NORMAL_WEIGHTS = _normals[0], _normals[1] / _normals[1].sum()
 
 
-def supposed_curvature(moments: FloatArray, n: float, w: FloatArray) -> FloatArray:
+Bend = Callable[[FloatArray], FloatArray]
+"""The expected second derivative of a record's loss in z."""
+
+
+def bend_of_classes(z: FloatArray) -> FloatArray:
+    r"""Return :math:`\sigma(z)(1 - \sigma(z))`."""
+    q = expit(z)
+    return np.asarray(q * (1 - q))
+
+
+def supposed_curvature(
+    moments: FloatArray, n: float, w: FloatArray, bend: Bend = bend_of_classes
+) -> FloatArray:
     r"""Return the curvature of n records with independent coordinates, of these moments.
 
     A coordinate without variance is the constant 1. With :math:`z \sim N(m, s^2)`,
@@ -83,8 +95,8 @@ def supposed_curvature(moments: FloatArray, n: float, w: FloatArray) -> FloatArr
     spread = w * variances
     square = max(float(spread @ w), np.finfo(float).tiny)
     t = math.sqrt(square) * _NORMAL
-    q = expit(float(one @ w) + np.append(0.0, leans * w)[:, None] + t)
-    a = _NORMAL_WEIGHTS * np.maximum(q * (1 - q), _LEAST_PART)
+    z = float(one @ w) + np.append(0.0, leans * w)[:, None] + t
+    a = _NORMAL_WEIGHTS * np.maximum(bend(z), _LEAST_PART)
     level, own = float(a[0].sum()), a[1:].sum(axis=1)
     tilt, bent = float(a[0] @ t), float(a[0] @ t**2)
     c = spread / square
@@ -95,9 +107,15 @@ def supposed_curvature(moments: FloatArray, n: float, w: FloatArray) -> FloatArr
     return np.asarray(n * whole * np.outer(scale, scale))
 
 
-def on_the_way(moments: FloatArray, n: float, start: FloatArray, way: FloatArray) -> FloatArray:
+def on_the_way(
+    moments: FloatArray,
+    n: float,
+    start: FloatArray,
+    way: FloatArray,
+    bend: Bend = bend_of_classes,
+) -> FloatArray:
     """Return the mean of the supposed curvature between two points."""
-    each = [supposed_curvature(moments, n, start + place * way) for place in _WAY]
+    each = [supposed_curvature(moments, n, start + place * way, bend) for place in _WAY]
     return np.asarray(np.tensordot(_WAY_WEIGHTS, each, 1))
 
 
@@ -203,10 +221,16 @@ class CurvaturePlan(NamedTuple):
 
     @classmethod
     def of(
-        cls, blocks: Blocks, n: int, epsilon: Fraction, unit: PrivacyUnit, limit: float
+        cls,
+        blocks: Blocks,
+        n: int,
+        epsilon: Fraction,
+        unit: PrivacyUnit,
+        limit: float,
+        heaviest: int = 1,
     ) -> CurvaturePlan:
         """Return the plan for a share of epsilon, and a limit on the norms of records."""
-        bound = unit.n_changed * Fraction(limit) / 4 * _UPWARD / epsilon
+        bound = unit.n_changed * Fraction(limit) * heaviest / 4 * _UPWARD / epsilon
         grid = _FINEST_GRID
         # An entry of a record is at most one grid: contrasts are below 1, and so are their means.
         while grid and (n * grid**2 >= 2**61 or bound * grid**2 * blocks.parameters >= 2**50):
@@ -249,24 +273,35 @@ class Curvature(NamedTuple):
         return cls(nothing, nothing, nothing, np.zeros((2, 0)), np.zeros(0), 0.0)
 
 
-def half_way(known: Coordinates, n: int, mode: FloatArray, ridge: FloatArray) -> FloatArray:
+def half_way(
+    known: Coordinates,
+    n: int,
+    mode: FloatArray,
+    ridge: FloatArray,
+    bend: Bend = bend_of_classes,
+) -> FloatArray:
     """Return the middle between the mode and where the truth is supposed, in coordinates."""
     w, right = known.of_parameters(mode), known.axes @ (ridge * mode)
     precision, way = PRIOR_SD**-2, np.zeros(len(w))
     for _ in range(_GUESSES):
-        matrix = on_the_way(known.moments, n, w, way) + precision * np.eye(len(w))
+        matrix = on_the_way(known.moments, n, w, way, bend) + precision * np.eye(len(w))
         way = (way + np.linalg.solve(matrix, right - precision * w)) / 2
     return np.asarray(w + way / 2)
 
 
 def told(
-    known: Coordinates, n: int, point: FloatArray, matrix: FloatArray, variances: FloatArray
+    known: Coordinates,
+    n: int,
+    point: FloatArray,
+    matrix: FloatArray,
+    variances: FloatArray,
+    bend: Bend = bend_of_classes,
 ) -> Curvature:
     """Return what is known by a released matrix of centred contrasts and by what is supposed.
 
     Noise of equal weights has the same law in turned coordinates.
     """
-    about = supposed_curvature(known.moments, n, point)
+    about = supposed_curvature(known.moments, n, point, bend)
     doubt = known.doubt(about) ** 2
     kept = doubt / (doubt + variances)
     found = about + kept * (known.turn @ matrix @ known.turn.T - about)

@@ -86,10 +86,12 @@ def plan_mode(
     rho: float,
     prior: float | None,
     delta: Exact = Fraction(0),
+    heaviest: float = 1.0,
 ) -> PerturbedPlan:
     """Choose ridge and noise; ``prior`` is the prior precision, None for the public rule.
 
-    With a delta the noise is Gaussian where that has less variance.
+    With a delta the noise is Gaussian where that has less variance. ``heaviest`` is the largest
+    weight that the sigmoid of a record has in its residual, which is at most 1 all the same.
     """
     left = search_delta(delta, search_share(epsilon))
 
@@ -98,7 +100,7 @@ def plan_mode(
             usual_ridge(blocks, rho, noise) if prior is None else np.full(blocks.parameters, prior)
         )
 
-    shape, noise_of = shape_of(blocks, n), partial(_noise, blocks, delta=left, unit=unit)
+    shape, noise_of = shape_of(blocks, n, heaviest), partial(_noise, blocks, delta=left, unit=unit)
     return plan_of(shape, epsilon, unit, noise_of, ridge_of, partial(body_of, blocks))
 
 
@@ -153,11 +155,11 @@ def _tilt(blocks: Blocks, lattice: int, *drawn: AnyArray) -> FloatArray:
     return np.asarray(-np.concatenate([total, *rows]) @ blocks.basis / lattice)
 
 
-def shape_of(blocks: Blocks, n: int) -> Shape:
+def shape_of(blocks: Blocks, n: int, heaviest: float = 1.0) -> Shape:
     """Return what is public about the loss of so many records."""
     slope = math.sqrt(1 + len(blocks.sizes))
-    rounding = residual_error(len(blocks.sizes)) * slope + _rounding(blocks, 1.0)
-    squares = blocks.per_parameter(1 / (4 * np.array(blocks.sizes)), 0.25)
+    rounding = heaviest * residual_error(len(blocks.sizes)) * slope + _rounding(blocks, 1.0)
+    squares = heaviest * blocks.per_parameter(1 / (4 * np.array(blocks.sizes)), 0.25)
     return Shape(n, squares, False, LATTICE, rounding, slope)
 
 
@@ -177,10 +179,12 @@ def _rounding(blocks: Blocks, largest: float) -> float:
     return 2.0**-53 * 1.01 * (size + 5) * parts * largest
 
 
-def exact_mode(records: MappedRecords, blocks: Blocks, ridge: FloatArray) -> FloatArray:
+def exact_mode(
+    records: MappedRecords, blocks: Blocks, ridge: FloatArray, heaviest: float = 1.0
+) -> FloatArray:
     """Return the mode without noise, where no privacy is asked for."""
     loss, nothing = LogisticLoss(records, blocks), np.zeros(blocks.parameters)
-    shape = shape_of(blocks, loss.n)
+    shape = shape_of(blocks, loss.n, heaviest)
     slack = shape.slack(0.0, 0.0)
     search = Search(loss, ridge, nothing, nothing, slack)
     return search.minimum(shape.reachable(ridge, slack))

@@ -39,7 +39,14 @@ from dpbayes_sklearn.convex.coefficients import (
 from dpbayes_sklearn.convex.intervals import Effects, NoisyEquation
 from dpbayes_sklearn.data.records import Table, quiet_numpy
 from dpbayes_sklearn.logistic.blocks import BINS, WEIGHT_STEPS, Blocks
-from dpbayes_sklearn.logistic.curvature import PRIOR_SD, on_the_way, root, supposed_curvature
+from dpbayes_sklearn.logistic.curvature import (
+    PRIOR_SD,
+    Bend,
+    bend_of_classes,
+    on_the_way,
+    root,
+    supposed_curvature,
+)
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import YEAR
 
@@ -178,11 +185,21 @@ class LogisticPosterior(ToArviz):
         return np.asarray(turned @ self._equation.covariance @ turned.T)
 
     @property
+    def _bend(self) -> Bend:
+        """The expected second derivative of a record's loss in z."""
+        return bend_of_classes
+
+    @property
+    def _dispersion(self) -> float:
+        """The variance of the score, in units of the curvature."""
+        return 1.0
+
+    @property
     def _equation(self) -> NoisyEquation:
         """The equation of the way from the mode to the true parameters, in coordinates."""
         w = np.asarray(np.linalg.solve(self.axes.T, self.parameters), np.float64)
-        law = self.moments, self.records
-        about = root(supposed_curvature(*law, self.point)) if self.records else self.axes
+        law, loss, spread = (self.moments, self.records), self._bend, self._dispersion
+        about = root(supposed_curvature(*law, self.point, loss)) if self.records else self.axes
 
         def bend(of: FloatArray) -> FloatArray:
             """Return how the curvature that is supposed here differs from that at the point."""
@@ -193,14 +210,14 @@ class LogisticPosterior(ToArviz):
             matrix_noise=self.curvature_noise,
             right=self.axes @ (self.ridge * self.parameters),
             noise=(self.axes * self.noise) @ self.axes.T,
-            sampling=_positive(self.curvature),
+            sampling=spread * _positive(self.curvature),
             prior_mean=-w,
             prior_sd=np.full(len(w), PRIOR_SD),
-            bend=(lambda delta: bend(on_the_way(*law, w, delta))) if self.records else None,
+            bend=(lambda delta: bend(on_the_way(*law, w, delta, loss))) if self.records else None,
         )
         for _ in range(_ROUNDS if self.records else 0):
-            there = bend(supposed_curvature(*law, w + equation.estimate))
-            sampling = there @ _positive(self.curvature) @ there.T
+            there = bend(supposed_curvature(*law, w + equation.estimate, loss))
+            sampling = spread * there @ _positive(self.curvature) @ there.T
             equation = replace(equation, sampling=sampling)
         return equation
 
@@ -226,7 +243,7 @@ def values_by_code(
     coefficients = blocks.basis @ posterior.mean()
     parts = (coefficients[a:b] for a, b in pairwise(blocks.starts))
     values = (
-        block.values(part) / WEIGHT_STEPS
+        block.values(part) / WEIGHT_STEPS + block.known
         for block, part in zip(blocks.tables(posterior.nodes), parts, strict=True)
     )
     return float(coefficients[0]), tuple(values)
@@ -337,6 +354,14 @@ class OddsRatio(NamedTuple):
     def p(self) -> float:
         """Two-sided p-value of the test against 0."""
         return two_sided(self.z)
+
+    def shifted(self, by: float) -> OddsRatio:
+        """Return the row of an effect that is larger by a known number."""
+        reach = (self.high - self.low) / (2 * self.sd) if self.sd > 0 else math.nan
+        numbers = (self.estimate, self.low, self.high)
+        estimate, low, high = (number + by for number in numbers)
+        parts = self.sd, self.sampling_sd, self.privacy_sd
+        return _row(self.name, estimate, *parts, low, high, reach=reach)
 
 
 @dataclass(frozen=True, repr=False)
@@ -499,7 +524,7 @@ def effects(schema: Schema, blocks: Blocks, nodes: FloatArray) -> tuple[list[str
     """Return names, and for each the combination of weights (constant, blocks) that it is."""
     constant, names, rows = np.eye(blocks.width)[0], ["intercept"], [np.zeros(blocks.width)]
     maps = iter(nodes)
-    for j, (name, domain) in enumerate(schema.columns.items()):
+    for j, (name, domain) in enumerate(zip(schema.columns, blocks.domains, strict=True)):
         units = np.eye(blocks.width)[blocks.starts[j] : blocks.starts[j + 1]]
         knots = blocks.knots(domain)
         if not isinstance(domain, Interval) or not knots:

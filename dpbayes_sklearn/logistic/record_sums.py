@@ -86,6 +86,8 @@ class LabelledRecords:
     classes: Categories  # Of two classes the second one counts as 1.
     records: Records  # Features and labels, wherever they are.
     skips: bool = False  # Whether records without a class add nothing.
+    # Whether labels are counts, as parts s of their cap: the loss is that of a class s of 1 + s.
+    counted: bool = False
 
     @property
     def n(self) -> int:
@@ -109,7 +111,7 @@ class LabelledRecords:
         A record without a class adds nothing: in the place of another it changes every sum as one
         that goes does, which is half of what a replaced one may change.
         """
-        records, reader = self.records, Reader(self.blocks, self.classes)
+        records, reader = self.records, Reader(self.blocks, self.classes, self.counted)
         if self.skips:
             records = records.having(partial(known_targets, self.classes))
         if not isinstance(records, LocalRecords):
@@ -121,7 +123,7 @@ class LabelledRecords:
             for shard in records.shards
         )
         kept = kept if records.weights is None else kept.weighted(records.weights)
-        return CodedRecords(Reader(self.blocks, None), kept)
+        return CodedRecords(reader._replace(classes=None), kept)
 
 
 class Reader(NamedTuple):
@@ -129,6 +131,11 @@ class Reader(NamedTuple):
 
     blocks: Blocks
     classes: Categories | None
+    counted: bool = False
+
+    def weight(self, labels: AnyArray) -> Any:
+        """Return what the sigmoid of a record is multiplied by in its residual."""
+        return 1.0 + labels if self.counted else 1.0
 
     def chunks(self, shard: Shard) -> Iterator[tuple[WeightCodes, AnyArray]]:
         """Yield codes and labels, many records at a time."""
@@ -167,9 +174,9 @@ class CodedRecords:
         counts: IntArray = self.records.total(partial(self.reader.histograms, columns=columns))
         return counts
 
-    def mapped(self, nodes: FloatArray) -> MappedRecords:
-        """Return the queries that need a map of every number."""
-        return MappedRecords(self.reader, self.records, self.reader.blocks.tables(nodes))
+    def mapped(self, nodes: FloatArray, level: float = 0.0) -> MappedRecords:
+        """Return the queries that need a map of every number; ``level`` is added to every z."""
+        return MappedRecords(self.reader, self.records, self.reader.blocks.tables(nodes), level)
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,6 +186,7 @@ class MappedRecords:
     reader: Reader
     records: Records
     tables: tuple[ColumnWeights, ...]
+    level: float = 0.0
 
     def some(self, most: int) -> MappedRecords:
         """Return the same queries about a part of the records, from which a search may start."""
@@ -232,12 +240,20 @@ class MappedRecords:
 
     def values(self, coefficients: FloatArray) -> CodeValues:
         """Return what every code adds to z, as two whole numbers in one complex number."""
-        coarse = np.rint(coefficients * _COARSE_STEPS)
-        split = coarse + 1j * np.rint((coefficients * _COARSE_STEPS - coarse) * _FINE_STEPS)
-        starts = self.reader.blocks.starts
+        split, starts = _split(coefficients), self.reader.blocks.starts
         parts = (split[a:b] for a, b in pairwise(starts))
-        each = [block.values(part) for block, part in zip(self.tables, parts, strict=True)]
-        return CodeValues(complex(split[0] * WEIGHT_STEPS), tuple(each))
+        each = [
+            block.values(part) + WEIGHT_STEPS * _split(block.known)
+            for block, part in zip(self.tables, parts, strict=True)
+        ]
+        constant = (split[0] + _split(self.level)) * WEIGHT_STEPS
+        return CodeValues(complex(constant), tuple(each))
+
+
+def _split(numbers: FloatArray | float) -> Any:
+    """Return numbers on the lattice as two whole numbers in one complex number."""
+    coarse = np.rint(np.multiply(numbers, _COARSE_STEPS))
+    return coarse + 1j * np.rint((np.multiply(numbers, _COARSE_STEPS) - coarse) * _FINE_STEPS)
 
 
 class CodeValues(NamedTuple):
@@ -284,7 +300,7 @@ def _gradient(shard: Shard, reader: Reader, values: CodeValues) -> _Sums:
     sums = [np.zeros((1, 2)), *(np.zeros((len(each), 2)) for each in values.by_code)]
     rows = 0
     for codes, labels in reader.chunks(shard):
-        steps = (values.probability(codes) - labels) * RESIDUAL_STEPS
+        steps = (reader.weight(labels) * values.probability(codes) - labels) * RESIDUAL_STEPS
         coarse = np.rint(steps)
         for part, residual in enumerate((coarse, np.rint((steps - coarse) * RESIDUAL_STEPS))):
             sums[0][0, part] += residual.sum()
@@ -299,8 +315,8 @@ def _curvature(
 ) -> FloatArray:
     width = reader.blocks.width
     matrix = np.zeros((width, width), order="F")
-    for x, q in _scaled(shard, reader, tables, values):
-        x *= np.sqrt(q * (1 - q))[:, None] / WEIGHT_STEPS
+    for x, bent in _scaled(shard, reader, tables, values):
+        x *= np.sqrt(bent)[:, None] / WEIGHT_STEPS
         matrix = dsyrk(1.0, x.T, beta=1.0, c=matrix, overwrite_c=True)
     return matrix
 
@@ -316,9 +332,9 @@ def _products(
     grid: int,
 ) -> IntArray:
     total = np.zeros((basis.shape[1],) * 2, np.int64)
-    for x, q in _scaled(shard, reader, tables, values):
+    for x, bent in _scaled(shard, reader, tables, values):
         v, norms = _contrasts(x, basis, weights)
-        v *= (grid * np.sqrt(q * (1 - q) * np.minimum(1.0, limit / norms)))[:, None]
+        v *= (grid * np.sqrt(bent * np.minimum(1.0, limit / norms)))[:, None]
         total += dsyrk(1.0, np.trunc(v).T).astype(np.int64)
     return total
 
@@ -341,8 +357,10 @@ def _contrasts(
 def _scaled(
     shard: Shard, reader: Reader, tables: tuple[ColumnWeights, ...], values: CodeValues
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield weights and probabilities, a few thousand records at a time."""
-    for codes, _ in reader.chunks(shard):
+    """Yield weights and second derivatives in z, a few thousand records at a time."""
+    for codes, labels in reader.chunks(shard):
         for first in range(0, len(codes), ROWS_AT_A_TIME):
-            some = codes[first : first + ROWS_AT_A_TIME]
-            yield reader.blocks.weights(some, tables), values.probability(some)
+            rows = slice(first, first + ROWS_AT_A_TIME)
+            q = values.probability(codes[rows])
+            bent = reader.weight(labels[rows]) * q * (1 - q)
+            yield reader.blocks.weights(codes[rows], tables), bent

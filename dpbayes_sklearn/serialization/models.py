@@ -28,6 +28,7 @@ from dpbayes_sklearn.counts.temperature import Tempering
 from dpbayes_sklearn.logistic.posterior import LogisticPosterior
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.privacy import PrivacyGuarantee, PrivacyUnit
+from dpbayes_sklearn.rates.posterior import RatePosterior
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.declared import read_categories, read_interval, refuse
 from dpbayes_sklearn.serialization.codecs import (
@@ -309,6 +310,15 @@ _UNTEMPERED: dict[type, Codec[Any]] = {
     GaussianPosterior: _of_fields(GaussianPosterior, _wrong_gaussian, noise_variance=_POSITIVE),
     CoefficientDraws: _of_fields(CoefficientDraws, _wrong_gaussian, noise_variance=_POSITIVE),
     LogisticPosterior: _of_fields(LogisticPosterior, scale=real(0.0), records=real(0.0)),
+    RatePosterior: _of_fields(
+        RatePosterior,
+        scale=real(0.0),
+        records=real(0.0),
+        cap=real(1.0),
+        level=real(),
+        usual=real(),
+        dispersion=_POSITIVE,
+    ),
     Dirichlet: record(Dirichlet, _CONCENTRATION),
     NoisyDirichlet: record(NoisyDirichlet, {**_CONCENTRATION, "precisions": FLOATS}),
     Beta: record(lambda concentration: Beta(*concentration), _CONCENTRATION),

@@ -100,7 +100,7 @@ def test_with_little_noise_it_is_the_minimum():
         y = (rng.random(400) < 0.3 + 0.4 * X[:, 0]).astype(int)
         records, plan = mapped(X, y, blocks), plan_for(10**7, 400, blocks, prior=2.0)
         (found,) = draws(records, plan, 1)
-        x = weighed_records(records)[:, :-1] @ blocks.basis
+        x = weighed_records(records)[:, :-2] @ blocks.basis
 
         def objective(w, x=x, y=y, plan=plan):
             z = x @ w
@@ -293,8 +293,8 @@ def test_the_search_ends_near_the_minimum_whatever_the_data(monkeypatch):
         search = Search(loss, plan.ridge, plan.centre, -tilt, plan.slack)
         w = search.minimum(plan.error)
         x = weighed_records(records)
-        z = x[:, :-1] @ blocks.basis @ w
-        gradient = (1 / (1 + np.exp(-z)) - y) @ (x[:, :-1] @ blocks.basis) + plan.ridge * w + tilt
+        z = x[:, :-2] @ blocks.basis @ w
+        gradient = (1 / (1 + np.exp(-z)) - y) @ (x[:, :-2] @ blocks.basis) + plan.ridge * w + tilt
         assert np.linalg.norm(gradient) <= plan.error
     assert np.median(passes) < 25
 

@@ -11,6 +11,9 @@ def outputs(model, X):
         return [model.predict(X), model.predict_proba(X), model.coef_, np.nan_to_num(table)]
     if hasattr(model, "predict_proba"):
         return [model.predict(X), model.predict_proba(X), model.log_likelihood(X)]
+    if hasattr(model, "cap_"):
+        table = [row[1:] for row in model.coefficients().rows]
+        return [model.predict(X), np.nan_to_num(table)]
     if hasattr(model, "predict"):
         return [*model.predict(X, return_std=True), model.coef_, np.array(model.intercept_)]
     posterior = model.posterior_

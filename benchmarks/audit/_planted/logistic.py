@@ -82,3 +82,20 @@ def _(real, loss, plan):
     """The ridge of a logistic mode grows with the gradient of the records."""
     gradient = loss.gradient(np.zeros(loss.n_parameters))
     return real(loss, replace(plan, ridge=plan.ridge + abs(float(gradient[0]))))
+
+
+RATES = "rates, linear, record"
+FAULTS.rows("parts", {
+    "Second derivatives of counts are thought to be those of classes":
+        at("rates.release.HEAVIEST", 1, RATES),
+    "The determinant of a mode of rates is not paid for, with a quarter of the ridge":
+        _unpaid(RATES),
+    "Counts are clipped at twice their cap":
+        at("rates.records.Cap.encode", times(2), RATES),
+    "The level of rates protects one record of a person":
+        at("rates.records.LevelSums.law", lambda real, self, unit, epsilon: real(
+               self, replace(unit, max_records=1), epsilon
+           ), "rates, linear, person (2 records)"),
+    "Square residuals count twice":
+        at("rates.records._squares", times(2), RATES),
+})  # fmt: skip

@@ -29,6 +29,7 @@ from dpbayes_sklearn.base.estimator import AnyEstimator
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.classifier import BayesianClassifier
 from dpbayes_sklearn.conjugate import BetaBinomial, DirichletMultinomial
+from dpbayes_sklearn.count_regression import BayesianCountRegression
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.means import GammaExponential, NormalMean
 from dpbayes_sklearn.mechanisms import Fourier, Laplace, Mechanism, resolve_mechanism
@@ -62,7 +63,7 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Exa
     """Yield every estimator with every mechanism and way of inference.
 
     >>> len([*every_case()])
-    86
+    88
     """
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 3, (n, 3)), rng.integers(0, 2, n)
@@ -113,6 +114,10 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Exa
         yield Example(f"BayesianLogisticRegression, map, {effects}", logistic, numbers[0], y)
     several = clone(logistic).set_params(classes=[0, 1, 2], intervals="auto")
     yield Example("BayesianLogisticRegression, three classes", several, numbers[0], y)
+    for intervals in (False, True):
+        counted = BayesianCountRegression(epsilon, cap=4, bounds=(-1, 3), intervals=intervals)
+        name = f"BayesianCountRegression, intervals={intervals}"
+        yield Example(name, counted, numbers[0], np.rint(numbers[1]))
     draws = clone(logistic).set_params(mechanism="sampler", intervals=False)
     yield Example("BayesianLogisticRegression, sampler", draws, numbers[0], y)
 

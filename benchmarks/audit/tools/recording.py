@@ -437,7 +437,8 @@ def mode_of(
     if isinstance(loss, SoftmaxLoss):
         return SoftmaxMode(weighed_records(loss.records), plan, objective, loss.blocks)
     if isinstance(loss, LogisticLoss):
-        return LogisticMode(weighed_records(loss.records), plan, objective, loss.blocks)
+        counted = loss.records.reader.counted
+        return LogisticMode(weighed_records(loss.records), plan, objective, loss.blocks, counted)
     if not isinstance(loss, HuberLoss):
         raise TypeError(f"No step is known for {type(loss).__name__}.")
     design = loss.records.design if isinstance(loss.rows, InWindows) else None

@@ -207,7 +207,7 @@ def _labelled(one: LabelledRecords, other: LabelledRecords, unit: PrivacyUnit) -
     blocks = one.blocks
     found = _public("records", one.structure, other.structure)
     sides = [side.read() for side in (one, other)]
-    columns = tuple(range(len(blocks.sizes)))
+    columns = blocks.looked_at
     bins = np.cumsum([blocks.cells(j).n_values for j in columns])
     counts = [np.split(side.histograms(columns), bins[:-1]) for side in sides]
     moved = max((float(np.abs(a - b).sum()) for a, b in zip(*counts, strict=True)), default=0.0)

@@ -501,21 +501,46 @@ def _largest(curvature: FloatArray, slope: FloatArray, radius: float) -> float:
 
 
 def weighed_records(records: Any) -> FloatArray:
-    """Return (weights, label) of all records as a release sees them."""
+    """Return (weights, known part of z, label) of all records as a release sees them."""
+
+    def known(codes: Any) -> FloatArray:
+        parts = (np.broadcast_to(t.known, len(t.left)) for t in records.tables)
+        each = [part[codes[:, j]] for j, part in enumerate(parts)]
+        return np.asarray(np.sum([np.full(len(codes), records.level), *each], axis=0))
 
     def collected(shard: Any) -> list[FloatArray]:
         weights, chunks = records.reader.blocks.weights, records.reader.chunks(shard)
-        return [np.column_stack([weights(x, records.tables) / WEIGHT_STEPS, y]) for x, y in chunks]
+        return [
+            np.column_stack([weights(x, records.tables) / WEIGHT_STEPS, known(x), y])
+            for x, y in chunks
+        ]
 
     rows = records.records.total(collected)
-    return np.concatenate([np.empty((0, records.reader.blocks.width + 1)), *rows])
+    return np.concatenate([np.empty((0, records.reader.blocks.width + 2)), *rows])
 
 
 @dataclass(frozen=True)
 class LogisticMode(PerturbedMinimum):
-    """That of a logistic regression; ``records`` are (weights, label)."""
+    """That of a logistic regression; ``records`` are (weights, known part of z, label).
+
+    Labels s that are ``counted`` have the residual (1 + s)q - s, between -s and 1.
+    """
 
     blocks: Any = None
+    counted: bool = False
+
+    def _weight(self, label: Any) -> Any:
+        return 1 + label if self.counted else 1.0
+
+    @property
+    def _x(self) -> FloatArray:
+        return np.asarray(self.records[:, :-2] @ self.blocks.basis)
+
+    def _residuals(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return residuals and second derivatives at rows of parameters."""
+        known, y = self.records[:, -2:].T
+        q, weight = expit(w @ self._x.T + known), self._weight(y)
+        return weight * q - y, weight * q * (1 - q)
 
     @property
     def _lattice(self) -> float:
@@ -528,8 +553,10 @@ class LogisticMode(PerturbedMinimum):
 
     def _corners(self, gone: list[Row], come: list[Row]) -> FloatArray:
         signed = [(1, row) for row in gone] + [(-1, row) for row in come]
-        ends = [(0, sign * (1 if row[-1] == 0 else -1)) for sign, row in signed]
-        return np.asarray(np.array([*product(*ends)]) @ np.array([row[:-1] for _, row in signed]))
+        ends = [(0.0, float(sign * (1 if row[-1] == 0 else -1))) for sign, row in signed]
+        if self.counted:
+            ends = [(-sign * float(row[-1]), float(sign)) for sign, row in signed]
+        return np.asarray(np.array([*product(*ends)]) @ np.array([row[:-2] for _, row in signed]))
 
     def _exponents(self, gradients: FloatArray) -> FloatArray:
         starts, law = self.blocks.starts.tolist(), self.plan.gradient_noise
@@ -537,9 +564,9 @@ class LogisticMode(PerturbedMinimum):
         return exponent_of(law, gradients * self._lattice, blocks, True)
 
     def _volume(self, rows: list[Row]) -> float:
-        x = np.array(rows).reshape(len(rows), self.records.shape[1])[:, :-1]
-        x = x @ self.blocks.basis
-        return float(np.log1p((np.square(x) / self.plan.ridge).sum(axis=1) / 4).sum())
+        own = np.array(rows).reshape(len(rows), self.records.shape[1])
+        x, weight = own[:, :-2] @ self.blocks.basis, self._weight(own[:, -1])
+        return float(np.log1p(weight * (np.square(x) / self.plan.ridge).sum(axis=1) / 4).sum())
 
     def log_density(self, w: FloatArray) -> FloatArray:
         """Return the log of the density of the exact mode at rows of parameters.
@@ -547,20 +574,19 @@ class LogisticMode(PerturbedMinimum):
         Needs an intercept: then a gradient determines the noise.
         """
         blocks, ridge = self.blocks, self.plan.ridge
-        x, y = self.records[:, :-1] @ blocks.basis, self.records[:, -1]
-        q = expit(w @ x.T)
-        gradient = ridge * w + (q - y) @ x
+        x, (residuals, bent) = self._x, self._residuals(w)
+        gradient = ridge * w + residuals @ x
         noise = gradient @ blocks.basis.T
         for start, size in zip(blocks.starts, blocks.sizes, strict=False):
             noise[:, start : start + size] += gradient[:, :1] / size
-        curvature = np.einsum("rn,ni,nj->rij", q * (1 - q), x, x) + np.diag(ridge)
+        curvature = np.einsum("rn,ni,nj->rij", bent, x, x) + np.diag(ridge)
         return np.asarray(np.linalg.slogdet(curvature)[1] + self._exponents(noise))
 
     def left(self, found: FloatArray, noise: IntArray) -> float:
         plan, blocks = self.plan, self.blocks
-        x, y = self.records[:, :-1] @ blocks.basis, self.records[:, -1]
         by_block = np.split(noise, np.cumsum(blocks.sizes))
-        gradient = plan.ridge * found + (expit(x @ found) - y) @ x - plan.body.gradient(*by_block)
+        residuals = self._residuals(found[None])[0][0]
+        gradient = plan.ridge * found + residuals @ self._x - plan.body.gradient(*by_block)
         return float(np.linalg.norm(gradient) + plan.body.inexact)
 
 

@@ -1,0 +1,1 @@
+"""Counts of events as a regression target: loss, release and rate ratios."""
