@@ -374,6 +374,15 @@ def test_too_many_parameters_are_refused_before_the_charge():
     assert len(ledger) == 0
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_an_epsilon_that_is_too_large_is_refused_before_the_charge(n_classes):
+    ledger, (X, y) = BudgetAccountant(), numeric(100)
+    fitted = model(epsilon=1e9, classes=range(n_classes), accountant=ledger)
+    with pytest.raises(ValueError, match="is too large"):
+        fitted.fit(X, y)
+    assert len(ledger) == 0
+
+
 def test_a_forest_is_of_a_regression():
     line = BayesianLinearRegression(4.0, bounds_X=(0, 1), bounds_y=(0, 1), random_state=0)
     rng = np.random.default_rng(0)

@@ -67,6 +67,26 @@ def private():
     return PrivateMoments(2.0, schema=SCHEMA, random_state=0).fit(people(20_000))
 
 
+@pytest.mark.parametrize("epsilon", [float("inf"), 1e6])
+@pytest.mark.parametrize("value", [0.5, 3.0])
+def test_without_noise_a_constant_column_hides_no_other(epsilon, value):
+    X = np.random.default_rng(0).normal(size=(500, 3)).clip(-3, 3)
+    X[:, 0], X[:, 2] = value, (X[:, 2] + X[:, 1]).clip(-3, 3)
+    fitted = PrivateMoments(epsilon, bounds=(-3, 3), random_state=0).fit(X)
+    slope = fitted.regress(2, on=[1]).table["x1"].estimate
+    assert slope == pytest.approx(np.polyfit(X[:, 1], X[:, 2], 1)[0], abs=0.01)
+    found = fitted.correlations().to_frame()
+    assert found["estimate"].isna().tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("X", [np.full((50, 3), 0.5), np.zeros((0, 3))], ids=["alike", "none"])
+def test_of_records_that_are_alike_no_correlation_is_told(X):
+    unit = PrivacyUnit(neighbours="add_remove")
+    fitted = PrivateMoments(np.inf, bounds=(-3, 3), privacy_unit=unit, random_state=0).fit(X)
+    for given in ((), (0,)):
+        assert fitted.correlations(given=given).to_frame()["estimate"].isna().all()
+
+
 @pytest.mark.parametrize(
     ("target", "on"),
     [

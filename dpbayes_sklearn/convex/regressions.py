@@ -172,7 +172,7 @@ class Moments:
         least = math.sqrt(2 * self.variance)
         inner = q.T @ self.products @ q + least * np.eye(len(rows))
         pair = vectors[:, both]
-        pair = pair - q @ np.linalg.solve(inner, q.T @ self.products @ pair)
+        pair = pair - q @ np.linalg.pinv(inner, hermitian=True) @ q.T @ self.products @ pair
         found = pair.T @ self.products @ pair
         far = np.diag(pair.T @ self.far @ pair)
         hidden = np.hypot(least * np.square(pair).sum(axis=0), self.lost_sd * far)

@@ -463,7 +463,9 @@ def plan(
         facts=facts, rho=rho, look_share=look, mode=mode, mode_cost=spent,
         curvature_share=curvature,
     )  # fmt: skip
-    return whole.with_draws(n_draws, budget.delta) if n_draws else whole
+    whole = whole.with_draws(n_draws, budget.delta) if n_draws else whole
+    _ = whole.steps  # refuses an epsilon that is too large for the noise of histograms
+    return whole
 
 
 def _curvature_share(prior: LogisticPrior, rho: float) -> Fraction:

@@ -29,6 +29,12 @@ def test_what_lies_beyond_a_limit_is_known_within_its_stated_error(sd, limit):
     assert np.abs(missed).max() < 4
 
 
+def test_counts_without_noise_have_no_tail():
+    counts = Counts.of(sizes_of(np.full(500, 2.5)), 0.0)
+    assert excess(counts, 4.0, 1e5, 2) == (0.0, 0.0, 0.0)
+    assert excess(counts, 2.0, 1e5, 2).sd == 0
+
+
 def test_nothing_lies_beyond_the_farthest_size():
     counts = Counts.of(noisy(np.abs(np.random.default_rng(1).normal(size=5000)), 10.0), 10.0)
     assert excess(counts, 3.0, 3.0) == (0.0, 0.0, 0.0)
