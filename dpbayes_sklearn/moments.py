@@ -94,6 +94,10 @@ class PrivateMoments(SupervisedEstimator[Schema, Design, LinearRecords, Moments]
     of any shape, and what far records may change; what the release does not tell is called not
     identified.
 
+    Not included are far records that the noise hides: with 1 % of 3,000 records 5 to 10 spreads out
+    on a line of the opposite slope, intervals of the slope held in 10 of 73 fits (epsilon 3).
+    Columns that are constant, or sums of others, make noise of all others larger: leave them out.
+
     Examples
     --------
     >>> import numpy as np, pandas as pd

@@ -167,6 +167,8 @@ class LifeTable(SupervisedEstimator[Schema, Cells, SimplexCounts, LifeTables]):
     An interval begins with its low end and ends just before its high end: an event after exactly
     12 months is in the interval from 12 on. Intervals of survival are pointwise. A table ends where
     fewer than 10 are at risk, or fewer than four standard deviations of the noise in their number.
+    Where a large part leaves unobserved within one interval, survival is too high: with half of
+    3,000 records, 95 % intervals held in 0.80 of tables, and in 0.94 if intervals are half as long.
 
     Examples
     --------

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from benchmarks.audit._units import worst_weighted_loss
 from dpbayes_sklearn import (
+    BayesianClassifier,
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianNaiveBayes,
@@ -242,6 +243,14 @@ def test_evaluations_leave_out_as_well(unit):
         line, X, WAGES, scoring="mae", epsilon=20.0, accountant=BudgetAccountant()
     )
     assert isinstance(complete.n_records, int) == (unit is not ADDED)
+
+
+@pytest.mark.parametrize("n", [0, 5])
+@pytest.mark.parametrize("model", [BayesianNaiveBayes, BayesianClassifier])
+def test_without_privacy_nobody_may_have_a_class(model, n):
+    fitted = model(float("inf"), classes=[0, 1, 2], bounds=(0, 1), privacy_unit=ADDED)
+    fitted.fit(np.zeros((n, 2)), np.full(n, np.nan))
+    assert fitted.predict_proba(X[:2]) == pytest.approx(np.full((2, 3), 1 / 3))
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", ["confusion_matrix", "accuracy"], "log_loss"])

@@ -190,7 +190,8 @@ class MomentsPlan(StepPlan[LinearRecords, Moments]):
     def read_lengths(self, known: Known, noisy: list[IntArray], law: NoiseLaw | None) -> Known:
         """Return the lengths of records, and the limits with the least predicted error."""
         sd, p, n = 0.0 if law is None else math.sqrt(law.variance(0)), self.p, self.n
-        lengths, far = Counts.of(np.asarray(noisy[0], np.float64), sd), known.farthest
+        counts, far = np.asarray(noisy[0], np.float64), known.farthest
+        lengths = Counts.of(counts, sd) if sd else Counts.exact(counts)
         reach = [x for x in LIMITS if self.usual <= x < 2 * far] or [self.usual]
         whole = [x for x in reach if self._pair_noise(x) <= _PAIR_NOISE * n]
         needed = [x for x in reach if excess(lengths, x, far, 4).mean <= 1e-3 * n] or reach[-1:]

@@ -29,7 +29,7 @@ _SEEN, _SEEN_APART = 3.5, 0.5
 # with a chance of 1/40,000. If more is asked of several, intervals of a target of 0 and 1, 13 % of
 # them 1, have no width (n = 3,000), and R2 is below 0.
 _TOGETHER = {1: 5.0, 2: 4.4, 4: 4.0, 8: 3.7}
-_LEAST_SD = 0.1  # At a large epsilon there is hardly any noise.
+_LEAST_SD = 0.1  # At a large epsilon there is no noise: its variance may be 0.
 # Candidates of a tail: the ratio of the first count to the last seen one, those of later counts,
 # and the factor by which these fall from bin to bin.
 _RATIOS, _BENDS = np.array([0.01, 0.05, 0.12, 0.22, 0.35, 0.5, 0.65, 0.8]), np.array([1.0, 0.9])
@@ -51,8 +51,6 @@ class Counts:
         >>> Counts.of(np.array([900.0, 300.0, 3.0, -8.0]), 10.0).mean.round().tolist()
         [900.0, 300.0, 9.0, 0.0]
         """
-        if not sd:  # nothing is hidden
-            return cls(noisy[None], np.ones(1), np.zeros(len(noisy)))
         sd = max(sd, _LEAST_SD)
         last = _last_seen(noisy / sd)
         i, beyond = np.arange(len(noisy)), np.maximum(np.arange(len(noisy)) - last, 0)
@@ -67,6 +65,11 @@ class Counts:
         prior = np.where(ratio > start, (1 - ratio) * _REBOUND, 1.0)[:, 0]
         weights = np.exp(fit - fit.max()) * prior
         return cls(candidates, weights / weights.sum(), np.where(i <= last, sd, 0.0))
+
+    @classmethod
+    def exact(cls, counts: FloatArray) -> Counts:
+        """Return counts without noise, which hides nothing."""
+        return cls(counts[None], np.ones(1), np.zeros(len(counts)))
 
     @property
     def mean(self) -> FloatArray:

@@ -560,8 +560,9 @@ class Bins:
         return list(given)
 
     def _rule(self) -> int:
+        n = max(self.n, 1)  # without privacy there may be none
         if self.walks_splits:
-            wanted = 0.75 * (self.n / (1 + 2 * (self.d + 1) / self.epsilon)) ** (1 / 3)
+            wanted = 0.75 * (n / (1 + 2 * (self.d + 1) / self.epsilon)) ** (1 / 3)
             return int(2 ** np.clip(round(math.log2(wanted)), 1, math.log2(_MOST_AUTO_BINS)))
-        pairs = 0.8 * (self.n * self.epsilon / (self.n_classes * self.d)) ** 0.4
+        pairs = 0.8 * (n * self.epsilon / (self.n_classes * self.d)) ** 0.4
         return int(2 * round(np.clip(pairs, 2, _MOST_AUTO_BINS / 2)))

@@ -30,7 +30,7 @@ def test_what_lies_beyond_a_limit_is_known_within_its_stated_error(sd, limit):
 
 
 def test_counts_without_noise_have_no_tail():
-    counts = Counts.of(sizes_of(np.full(500, 2.5)), 0.0)
+    counts = Counts.exact(sizes_of(np.full(500, 2.5)))
     assert excess(counts, 4.0, 1e5, 2) == (0.0, 0.0, 0.0)
     assert excess(counts, 2.0, 1e5, 2).sd == 0
 
