@@ -26,6 +26,7 @@ DONE_BY = {
         "coefficients(",
     ],
     "say that an effect is significant": ["coefficients("],
+    "explain counts and rates, with rate ratios": ["BayesianCountRegression("],
     "publish survival curves and compare groups": ["LifeTable(", "logrank("],
     "make many regressions, or correlations, of one release": [
         "PrivateMoments(",

@@ -592,7 +592,7 @@ class LogisticMode(PerturbedMinimum):
 
 @dataclass(frozen=True)
 class SoftmaxMode(LogisticMode):
-    """That of several classes; ``records`` are (weights, label)."""
+    """That of several classes; ``records`` are (weights, known part of z, label)."""
 
     @property
     def _lift(self) -> Lift:
@@ -610,7 +610,7 @@ class SoftmaxMode(LogisticMode):
 
     def _shifts(self, row: Row) -> list[FloatArray]:
         """Return by how much a record may move the noises: its corners, and nothing."""
-        x, y = np.array(row[:-1]), int(row[-1])
+        x, y = np.array(row[:-2]), int(row[-1])
         classes, noises = self._lift.groups.shape
         found = [np.zeros((noises, len(x)))]
         for c in set(range(classes)) - {y}:
@@ -639,14 +639,14 @@ class SoftmaxMode(LogisticMode):
 
     def _volume(self, rows: list[Row]) -> float:
         classes = len(self._lift.groups)
-        x = np.array(rows).reshape(len(rows), self.records.shape[1])[:, :-1] @ self.blocks.basis
+        x = np.array(rows).reshape(len(rows), self.records.shape[1])[:, :-2] @ self.blocks.basis
         lengths = (np.square(x) / self.plan.ridge[: x.shape[1]]).sum(axis=1)
         return float((classes - 1) * np.log1p(lengths / classes).sum())
 
     def _seen(self, w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return contrasts of classes, contrasts of records, probabilities, and these less 1."""
         contrasts = class_contrasts(len(self._lift.groups))
-        x, y = self.records[:, :-1] @ self.blocks.basis, self.records[:, -1].astype(int)
+        x, y = self.records[:, :-2] @ self.blocks.basis, self.records[:, -1].astype(int)
         shares = softmax(x @ (contrasts @ w.reshape(len(contrasts.T), -1)).T, axis=1)
         return contrasts, x, shares, shares - np.eye(len(contrasts))[y]
 
