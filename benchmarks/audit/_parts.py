@@ -253,6 +253,8 @@ def _of_steps(world: Neighbourhood, found: Sequence[Watched]) -> Iterator[str]:
     columns = [*zip(*(own.steps for own in found), strict=True)]
     most = getattr(getattr(world.model, "model", world.model), "max_weight", None)
     for step, _, own in (each for taken in found[0].taken for each in taken.steps):
+        if not step.cost.epsilon:  # the step before it pays for both: they are judged together
+            continue
         part, cost = _worst(columns[own], world.pairs, delta), step.cost
         if most:
             cost = Copies(world.unit, most).outer(cost)
