@@ -24,6 +24,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages import folded, folded_output
 from benchmarks.report_plan import GUIDE, OWN, SECTIONS, Command, Section
 from dpbayes_sklearn._presenting import progress
 
@@ -65,8 +66,8 @@ def output(command: Command, quick: bool, report: Path) -> str:
     return "\n".join(told).strip()
 
 
-def render(results: Path) -> Iterator[str]:
-    """Yield the lines of the report, from the results there are."""
+def render(results: Path, report: Path) -> Iterator[str]:
+    """Yield the lines of the report, from the results there are; long tables become files."""
     yield "# Benchmarks\n"
     yield (
         "How accurate and how fast is the library, beside no privacy, simpler settings, other "
@@ -82,10 +83,13 @@ def render(results: Path) -> Iterator[str]:
             continue
         found = json.loads(path.read_text("utf-8"))
         figures = chain((command.figures for command in section.commands), repeat(()))
-        for drawn, text in zip(figures, found["outputs"], strict=False):  # of an earlier plan
+        outputs = zip(figures, found["outputs"], strict=False)  # of an earlier plan
+        for number, (drawn, text) in enumerate(outputs, 1):
             for figure in drawn:
                 yield f"![{section.title}]({figure})\n"
-            yield text + "\n" if has_table(text) else f"```text\n{text}\n```\n"
+            fold = folded if has_table(text) else folded_output
+            if text:
+                yield fold(text, report, f"{name}_{number}") + "\n"
         yield made_with(name, found) + "\n"
 
 
@@ -128,7 +132,7 @@ def main() -> int:
             continue
         text = json.dumps(found, indent=1, ensure_ascii=False)
         (results / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-    (report / "index.md").write_text("\n".join(render(results)), encoding="utf-8")
+    (report / "index.md").write_text("\n".join(render(results, report)), encoding="utf-8")
     print(f"Report: {report / 'index.md'}")
     return len(failed)
 

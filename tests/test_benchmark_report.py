@@ -8,7 +8,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks import report
+from benchmarks import pages, report
 
 ROOT = Path(__file__).parent.parent
 
@@ -41,11 +41,32 @@ def test_the_page_shows_results_figures_and_versions(tmp_path):
         "machine": "two cores",
     }
     (tmp_path / f"{name}.json").write_text(json.dumps(found))
-    page = "\n".join(report.render(tmp_path))
+    page = "\n".join(report.render(tmp_path, tmp_path))
     assert "| adult |" in page
     assert f"]({section.commands[0].figures[0]})" in page
     assert "1.5 minutes on 2026-01-02 at commit 0123456789 with numpy 2.0; two cores" in page
     assert page.count("Not run yet") == len(report.SECTIONS) - 1
+
+
+def test_a_long_table_becomes_a_file_beside_its_page(tmp_path):
+    head, rows = "| n | R² |\n|---|---|\n", [f"| {i} | 0.{i} |\n" for i in range(11)]
+    short = head + "".join(rows[:10])
+    assert pages.folded(short, tmp_path, "few") == short
+    assert not (tmp_path / "tables").exists()
+    text = f"before\n\n{head}{''.join(rows)}\nafter"
+    folded = pages.folded(text, tmp_path, "many")
+    assert folded.startswith("before\n\n<details><summary>All 11 rows")
+    assert ":file: tables/many.csv\n" in folded
+    assert folded.endswith("</details>\n\nafter")
+    lines = (tmp_path / "tables/many.csv").read_text("utf-8").splitlines()
+    assert lines == ["n,R²", *(f"{i},0.{i}" for i in range(11))]
+
+
+def test_long_output_becomes_a_file_beside_its_page(tmp_path):
+    assert pages.folded_output("one\ntwo", tmp_path, "few") == "```text\none\ntwo\n```\n"
+    output = "\n".join(map(str, range(11)))
+    assert "tables/many.txt" in pages.folded_output(output, tmp_path, "many")
+    assert (tmp_path / "tables/many.txt").read_text("utf-8") == output + "\n"
 
 
 def test_a_section_that_fails_keeps_its_results(tmp_path, monkeypatch, capsys):
@@ -57,7 +78,7 @@ def test_a_section_that_fails_keeps_its_results(tmp_path, monkeypatch, capsys):
     results = tmp_path / "benchmarks" / "results" / "report"
     results.mkdir(parents=True)
     (results / "broken.json").write_text("old")
-    monkeypatch.setattr(report, "render", lambda folder: ["page"])
+    monkeypatch.setattr(report, "render", lambda *folders: ["page"])
     assert report.main() == 1
     assert (results / "broken.json").read_text() == "old"
     assert "broken failed and keeps its old results" in capsys.readouterr().err

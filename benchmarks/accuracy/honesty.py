@@ -56,6 +56,7 @@ from scipy import stats
 import benchmarks.data.sought_families  # noqa: F401
 from benchmarks.data.families import FAMILIES, Data, FloatArray, seen
 from benchmarks.data.regression import CHOSEN_ON, TABLES
+from benchmarks.pages import folded
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
@@ -380,12 +381,13 @@ def summary(cells: pd.DataFrame) -> str:
 
 
 def put(page: Path, name: str, table: str) -> None:
-    """Write a table between the lines of a page that have its name."""
+    """Write a table between the lines of a page that have its name; a long one into a file."""
     ends = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     before, start, rest = page.read_text("utf-8").partition(ends[0])
     after = rest.partition(ends[1])[2]
     if not start:
         raise SystemExit(f"{page} has no line {ends[0]}.")
+    table = folded(table, page.parent, name).rstrip("\n")
     page.write_text(f"{before}{ends[0]}\n\n{table}\n\n{ends[1]}{after}", "utf-8")
 
 
