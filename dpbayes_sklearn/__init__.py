@@ -8,7 +8,6 @@ from dpbayes_sklearn import (
     metrics,
     planning,
     preprocessing,
-    theory,
 )
 from dpbayes_sklearn.base.published import from_json
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
@@ -29,9 +28,10 @@ from dpbayes_sklearn.means import GammaExponential, NormalMean
 from dpbayes_sklearn.model_selection import PrivateSearchCV
 from dpbayes_sklearn.moments import PrivateMoments
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
+from dpbayes_sklearn.papers import theory
+from dpbayes_sklearn.papers.query import PosteriorQuerySession
 from dpbayes_sklearn.pooling import pool
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyGuarantee, PrivacyUnit
-from dpbayes_sklearn.query import PosteriorQuerySession
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.survival import LifeTable
 

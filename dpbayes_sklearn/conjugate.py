@@ -16,13 +16,6 @@ from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.base.spending import DELTA, once
-from dpbayes_sklearn.categories.certify import (
-    Certificate,
-    certify,
-    configured,
-    expected_distance,
-    optimal_distance,
-)
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.plans import MECHANISMS, plan
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, SimplexPrior
@@ -31,6 +24,13 @@ from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import categories_from_data, check_kind, read_column
 from dpbayes_sklearn.data.records import column_kind
 from dpbayes_sklearn.mechanisms import Mechanism
+from dpbayes_sklearn.papers.certify import (
+    Certificate,
+    certify,
+    configured,
+    expected_distance,
+    optimal_distance,
+)
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Release

@@ -124,8 +124,8 @@ and the MAP when :math:`\varepsilon \to \infty`. ``posterior``: :math:`P(\theta)
 the law of the sampler with a :math:`\kappa` however large; where it exceeds :math:`1/\sigma^2` the
 prior is sharpened alike.
 
-For ``geometric``, ``laplace_improved``, ``exponential``, ``hellinger`` and ``local`` see
-:mod:`dpbayes_sklearn.categories.plans`.
+For ``geometric`` and ``laplace_improved`` see :mod:`dpbayes_sklearn.categories.plans`; for
+``exponential``, ``hellinger`` and ``local`` see :mod:`dpbayes_sklearn.papers.choices`.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ For a release with finitely many outcomes, this can be computed exactly.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from dpbayes_sklearn.categories.plans import outcome_law
 from dpbayes_sklearn.mechanisms import Geometric
+from dpbayes_sklearn.papers.choices import outcome_law
 from dpbayes_sklearn.privacy import Budget
 
 epsilon, n = 0.5, 40

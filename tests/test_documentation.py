@@ -250,9 +250,9 @@ def test_every_statement_of_the_papers_is_linked():
 @pytest.mark.parametrize(
     "link",
     [
-        "{obj}`~dpbayes_sklearn.theory.bounds.no_bound`",
-        "`theory/test_errata::test_0_nothing`",
-        "`theory/test_nothing::test_1_truncation_of_the_sampler`",
+        "{obj}`~dpbayes_sklearn.papers.bounds.no_bound`",
+        "`papers/test_errata::test_0_nothing`",
+        "`papers/test_nothing::test_1_truncation_of_the_sampler`",
         "see erratum 99",
     ],
 )
@@ -265,7 +265,7 @@ def test_every_erratum_has_its_own_number_and_test():
     rows = re.findall(r"^\| (\d+) \| .*\| (`test_.*`) \|$", page, re.M)
     assert [number for number, _ in rows] == [str(i + 1) for i in range(len(rows))]
     names = [(number, test) for number, tests in rows for test in re.findall(r"`(\w+)`", tests)]
-    files = ("theory/test_errata", "theory/test_errata_beyond")
+    files = ("papers/test_errata", "papers/test_errata_beyond")
     assert [test for _, test in names if not any(is_test(file, test) for file in files)] == []
     assert [test for number, test in names if not test.startswith(f"test_{number}_")] == []
 

@@ -282,7 +282,10 @@ def test_all_that_is_mentioned_exists() -> None:
     ("fault", "text"),
     [
         ("no dpbayes_sklearn.counts.nothing", "See :mod:`dpbayes_sklearn.counts.nothing`."),
-        ("no dpbayes_sklearn.query.Nothing", "{class}`~dpbayes_sklearn.query.Nothing` answers."),
+        (
+            "no dpbayes_sklearn.papers.query.Nothing",
+            "{class}`~dpbayes_sklearn.papers.query.Nothing` answers.",
+        ),
         ("refers to itself", "More in :func:`~dpbayes_sklearn.counts.plans.plan`."),
         ("no name moment_chunks", "The sensitivity; see `moment_chunks`."),
         ("no name no_such", "By ``model.no_such(3)``."),
@@ -296,7 +299,7 @@ def test_all_that_is_mentioned_exists() -> None:
         ("no counts/nothing.py", "The layers of counts/nothing.py see it."),
         ("no some_lost_name", "# what some_lost_name has left"),
         ("no option --allotmentt", "with --allotmentt"),
-        ("twice", ":mod:`dpbayes_sklearn.query` and :mod:`dpbayes_sklearn.query`"),
+        ("twice", ":mod:`dpbayes_sklearn.release` and :mod:`dpbayes_sklearn.release`"),
     ],
 )
 def test_a_fault_in_a_text_is_found(fault: str, text: str) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from dpbayes_sklearn import BayesianNaiveBayes, PrivateSearchCV
 from dpbayes_sklearn._presenting import progress
-from dpbayes_sklearn.categories import candidates
 from dpbayes_sklearn.conjugate import certify
+from dpbayes_sklearn.papers import candidates
 
 
 class Terminal(io.StringIO):

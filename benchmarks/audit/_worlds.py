@@ -21,7 +21,6 @@ from benchmarks.audit.tools.replaying import replay
 from benchmarks.audit.tools.steps import gaussian_delta
 from benchmarks.audit.tools.universes import ColumnUniverse, MomentUniverse, TreeUniverse, plan_for
 from dpbayes_sklearn import GammaExponential, NormalMean
-from dpbayes_sklearn.categories import plans
 from dpbayes_sklearn.columns import quantiles
 from dpbayes_sklearn.columns.quantiles import BinEdges, QuantileQuestions
 from dpbayes_sklearn.convex.design import Design
@@ -29,6 +28,7 @@ from dpbayes_sklearn.counts.dependence import ColumnChoice, TreeChoice
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.mechanisms import MAP, Fourier, Gaussian, Laplace, Sampler
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
+from dpbayes_sklearn.papers import choices
 from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit, exact
 from dpbayes_sklearn.release import Facts
 from dpbayes_sklearn.schema import Categories, Interval
@@ -220,7 +220,7 @@ def enumeration(kind: str) -> list[Case]:
 
 
 def _enumerated(world: World) -> Iterator[str]:
-    plans._cached_law.cache_clear()  # laws of another state of the code
+    choices._cached_law.cache_clear()  # laws of another state of the code
     yield from beyond(str(world), world.enumerated(transcripts=1), world.least)
 
 

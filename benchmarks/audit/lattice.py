@@ -22,7 +22,6 @@ from benchmarks.audit._models import line
 from benchmarks.audit.tools.releases import released_numbers
 from benchmarks.audit.tools.universes import released
 from dpbayes_sklearn import mechanisms
-from dpbayes_sklearn.categories.candidates import Candidates
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.convex.design import Design, Scale
@@ -38,6 +37,7 @@ from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.noise import ClassRows, Noise, SupNorm
 from dpbayes_sklearn.noise.discrete_gaussian import DRAW_LATTICE
+from dpbayes_sklearn.papers.candidates import Candidates
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.schema import Interval
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpbayes_sklearn.categories.certify import configured
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.plans import plan
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.papers.certify import configured
 from dpbayes_sklearn.privacy import Budget, PrivacyUnit, exact
 from dpbayes_sklearn.release import Facts
 

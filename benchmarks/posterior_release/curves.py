@@ -15,12 +15,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpbayes_sklearn.categories.certify import configured
 from dpbayes_sklearn.categories.counts import SimplexCounts
-from dpbayes_sklearn.categories.plans import outcome_law, plan
+from dpbayes_sklearn.categories.plans import plan
 from dpbayes_sklearn.categories.posterior import Dirichlet, SimplexPrior
 from dpbayes_sklearn.conjugate import expected_distance
 from dpbayes_sklearn.noise import Noise
+from dpbayes_sklearn.papers.certify import configured
+from dpbayes_sklearn.papers.choices import outcome_law
 from dpbayes_sklearn.privacy import Budget, exact
 from dpbayes_sklearn.release import Facts
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 
 from benchmarks.posterior_release.curves import GLOBAL, HELLINGER, output_folder, save
-from dpbayes_sklearn.categories.candidates import Candidates
 from dpbayes_sklearn.conjugate import certify
 from dpbayes_sklearn.mechanisms import Local
+from dpbayes_sklearn.papers.candidates import Candidates
 from dpbayes_sklearn.privacy import Budget
 
 DELTA = 0.0005

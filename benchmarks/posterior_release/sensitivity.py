@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from benchmarks.posterior_release.curves import output_folder, save
-from dpbayes_sklearn.categories.candidates import Candidates
+from dpbayes_sklearn.papers.candidates import Candidates
 
 N, EPSILON, DELTA = 100, 1.0, 1e-8
 

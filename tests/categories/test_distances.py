@@ -9,11 +9,11 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import beta
 
-from dpbayes_sklearn.categories.candidates import Candidates
-from dpbayes_sklearn.categories.plans import choice_law
 from dpbayes_sklearn.categories.posterior import hellinger, kullback_leibler, total_variation
 from dpbayes_sklearn.conjugate import BetaBinomial, certify, expected_distance, optimal_distance
 from dpbayes_sklearn.mechanisms import Exponential
+from dpbayes_sklearn.papers.candidates import Candidates
+from dpbayes_sklearn.papers.choices import choice_law
 from dpbayes_sklearn.privacy import Budget
 
 PAIRS = [((2.0, 5.0), (5.0, 2.0)), ((1.0, 11.0), (2.0, 10.0)), ((31.0, 70.0), (30.0, 71.0))]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dpbayes_sklearn.categories import counts as noise_aware
-from dpbayes_sklearn.categories.candidates import Candidates
 from dpbayes_sklearn.categories.counts import counts_given
 from dpbayes_sklearn.categories.posterior import hellinger, onto_simplex
 from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
+from dpbayes_sklearn.papers.candidates import Candidates
 
 
 def count_medians(noisy, noise, n, alpha):

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbayes_sklearn.categories.candidates import FiniteLaw
 from dpbayes_sklearn.categories.counts import SimplexCounts
-from dpbayes_sklearn.categories.plans import outcome_law, plan
+from dpbayes_sklearn.categories.plans import plan
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, SimplexPrior
 from dpbayes_sklearn.mechanisms import (
     Exponential,
@@ -22,6 +21,8 @@ from dpbayes_sklearn.mechanisms import (
     Mechanism,
 )
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise, ZeroSum
+from dpbayes_sklearn.papers.candidates import FiniteLaw
+from dpbayes_sklearn.papers.choices import outcome_law
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.release import Facts
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from dpbayes_sklearn.categories.candidates import Candidates
 from dpbayes_sklearn.categories.counts import ReleasedSimplex, ShareMoments, counts_given
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, NoisyDirichlet, SimplexPrior
 from dpbayes_sklearn.noise.discrete_laplace import DiscreteLaplace, LaplaceMarginal
+from dpbayes_sklearn.papers.candidates import Candidates
 
 ALPHAS = [(1.0, 1.0, 1.0), (0.05, 0.5, 4.0), (50.0, 1.0, 2.0)]
 

@@ -15,10 +15,10 @@ from dpbayes_sklearn.counts.dirichlet import DirichletPrior, sampler_law
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid, release_rho, split_priors
 from dpbayes_sklearn.mechanisms import Sampler
+from dpbayes_sklearn.papers.query import PosteriorQuerySession
 from dpbayes_sklearn.privacy import Budget
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.privacy.composition import zcdp_rho
-from dpbayes_sklearn.query import PosteriorQuerySession
 
 DELTA = Fraction(1, 10**6)
 

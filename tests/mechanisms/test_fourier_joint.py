@@ -26,9 +26,9 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Fourier
 from dpbayes_sklearn.noise import DiscreteLaplace, Noise, SupNorm
+from dpbayes_sklearn.papers.theory import table_bound
 from dpbayes_sklearn.planning import epsilon_for, expected_error
 from dpbayes_sklearn.privacy.budget import FEATURE, RECORD, Budget, PrivacyUnit, exact
-from dpbayes_sklearn.theory import table_bound
 from tests.random_networks import count, random_records
 from tests.releasing import carried_out, plan_for
 

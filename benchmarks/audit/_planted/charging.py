@@ -61,7 +61,7 @@ FAULTS.rows(CHARGES, {
 })  # fmt: skip
 
 
-@FAULTS.row(CHARGES, "query._priced_per_query", "queries, record")
+@FAULTS.row(CHARGES, "papers.query._priced_per_query", "queries, record")
 def _(real, estimator, accountant):
     """A query may spend a delta that nobody states."""
     return real(estimator, accountant).set_params(delta=estimator.delta)

@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.audit._planted._fault import Faults, at, changed, returns, times, uncached
-from dpbayes_sklearn.categories.candidates import ScoredCandidates
 from dpbayes_sklearn.categories.counts import ReleasedSimplex, ShareMoments
 from dpbayes_sklearn.categories.posterior import Dirichlet
 from dpbayes_sklearn.counts.plans import tables_plan
@@ -17,6 +16,7 @@ from dpbayes_sklearn.counts.temperature import Tempering
 from dpbayes_sklearn.data.records import with_target
 from dpbayes_sklearn.mechanisms import Laplace, Sampler
 from dpbayes_sklearn.noise import DiscreteLaplace
+from dpbayes_sklearn.papers.candidates import ScoredCandidates
 from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 
@@ -40,7 +40,7 @@ FAULTS.rows(COUNTS, {
     "Replacing a record is thought to move counts of categories by one in all":
         at("categories.counts.SimplexCounts.sensitivity", returns(1), "geometric"),
     "The exponential mechanism is scaled by the local sensitivity and not calibrated":
-        at("categories.plans._law", lambda _, mechanism, each, budget: ScoredCandidates(
+        at("papers.choices._law", lambda _, mechanism, each, budget: ScoredCandidates(
                each, each.local_sensitivity(), float(budget.epsilon) / 2, "hellinger"
            ), "exponential"),
     "Weights of the draws are rounded to eight bits":

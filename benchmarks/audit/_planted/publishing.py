@@ -117,7 +117,7 @@ FAULTS.rows("parts", {
         at("sums.release.largest_change", lambda _, grid, unit: grid,
            "session, person (2 records), GammaExponential"),
     "A session about a proportion protects one record of a person":
-        at("query.plan", lambda real, mechanism, prior, facts, budget: real(
+        at("papers.query.plan", lambda real, mechanism, prior, facts, budget: real(
                mechanism, prior, facts, budget._replace(unit=RECORD)
            ), "session, person (2 records), BetaBinomial"),
 })  # fmt: skip

@@ -70,7 +70,7 @@ FAULTS.rows("scopes", {
 })  # fmt: skip
 
 
-@FAULTS.row("scopes", "query.PosteriorQuerySession.guarantee", "sessions")
+@FAULTS.row("scopes", "papers.query.PosteriorQuerySession.guarantee", "sessions")
 def _(real, self, delta=0.0):
     """A session's guarantee leaves out the number of records."""
     with planted((self, "_opening", self._opening * 0)):

@@ -21,7 +21,7 @@ FAULTS = Faults("spending")
 COMPOSED, ACCOUNTED, REPLAY = "composition", "accounting", "replay of estimators"
 CARRIED = "base.estimator.PrivateEstimator._carried_out"
 CHARGE, PARTS = "privacy.ledger.Ledger.charge", "privacy.composition._parts"
-SPEND, SESSION = "privacy.accountant.BudgetAccountant.spend", "query.PosteriorQuerySession"
+SPEND, SESSION = "privacy.accountant.BudgetAccountant.spend", "papers.query.PosteriorQuerySession"
 
 FAULTS.rows(COMPOSED, {
     "The rho of releases is written down and never added up":

@@ -34,7 +34,7 @@ FAULTS.rows(WORLDS, {
            lambda real, network, losses, unit: real(network, losses, unit) / unit.max_records**2,
            "Sampler(n_points=33), person (2 records), Network"),
     "A choice among posteriors spends epsilon on each record of a person":
-        at("categories.plans.per_record", lambda _, budget: budget._replace(unit=RECORDS),
+        at("papers.choices.per_record", lambda _, budget: budget._replace(unit=RECORDS),
            "exponential"),
     "Sums of a regression are protected for one record of a person":
         at(f"{BLOCK}.protecting", changed(times=1), "laplace, person (2 records), MomentUniverse"),

@@ -7,8 +7,7 @@ import pytest
 
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid, release_loss, split_priors
-from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
-from dpbayes_sklearn.theory import (
+from dpbayes_sklearn.papers.theory import (
     KAPPA,
     OMEGA,
     averaging_error,
@@ -25,6 +24,7 @@ from dpbayes_sklearn.theory import (
     total_variation_bound,
     truncation_for,
 )
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 
 N = 40
 

@@ -24,8 +24,8 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier
 from dpbayes_sklearn.mechanisms import Sampler
-from dpbayes_sklearn.query import PosteriorQuerySession
-from dpbayes_sklearn.theory import distinguishable_distance
+from dpbayes_sklearn.papers.query import PosteriorQuerySession
+from dpbayes_sklearn.papers.theory import distinguishable_distance
 
 N = 200
 

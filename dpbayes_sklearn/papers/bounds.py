@@ -40,11 +40,11 @@ import numpy.typing as npt
 from scipy.special import betaln, gammainc, gammaincinv, psi
 
 from dpbayes_sklearn._typing import FloatArray
-from dpbayes_sklearn.categories.candidates import ScoredCandidates
 from dpbayes_sklearn.counts.fourier import sum_count
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.noise.discrete_laplace import integer_allowance
+from dpbayes_sklearn.papers.candidates import ScoredCandidates
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 
 __all__ = [
@@ -405,7 +405,7 @@ def smallest_normaliser(law: ScoredCandidates) -> float:
 
     *Tailoring ...*, section 6.3, asks for it and leaves it open; it is a finite computation.
 
-    >>> from dpbayes_sklearn.categories.candidates import Candidates
+    >>> from dpbayes_sklearn.papers.candidates import Candidates
     >>> candidates = Candidates(20, (1.0, 1.0))
     >>> law = ScoredCandidates(candidates, candidates.local_sensitivity(), exponent=0.5)
     >>> round(smallest_normaliser(law), 2)

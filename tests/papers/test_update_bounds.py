@@ -12,9 +12,8 @@ from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Laplace
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
-from dpbayes_sklearn.theory import (
+from dpbayes_sklearn.papers.bounds import noise_scale
+from dpbayes_sklearn.papers.theory import (
     beta_divergence,
     cell_count,
     count_error_quantile,
@@ -23,7 +22,8 @@ from dpbayes_sklearn.theory import (
     expected_divergence,
     update_bound,
 )
-from dpbayes_sklearn.theory.bounds import noise_scale
+from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 from tests.releasing import carried_out
 
 RELEASES = 2000

@@ -7,13 +7,13 @@ from dpbayes_sklearn.counts.dirichlet import DirichletPrior, mode_law
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid
 from dpbayes_sklearn.mechanisms import MAP
-from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.theory import (
+from dpbayes_sklearn.papers.theory import (
     map_failure_bound,
     map_score_gap,
     mass_change_bound,
     table_lipschitz,
 )
+from dpbayes_sklearn.privacy import Budget
 
 COIN = Network((2,), ((),))
 

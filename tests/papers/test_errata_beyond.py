@@ -12,13 +12,13 @@ from scipy.special import comb, gammaln, psi
 from scipy.stats import gamma
 
 from benchmarks.accuracy.regression_prior import epsilon_of_a_draw, printed_epsilon
-from dpbayes_sklearn.categories.candidates import Candidates, ScoredCandidates
 from dpbayes_sklearn.counts.dirichlet import DirichletPrior, mode_law
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid
 from dpbayes_sklearn.mechanisms import MAP
-from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.theory import (
+from dpbayes_sklearn.papers.bounds import integer_allowance
+from dpbayes_sklearn.papers.candidates import Candidates, ScoredCandidates
+from dpbayes_sklearn.papers.theory import (
     beta_divergence,
     composed_lipschitz,
     distinguishable_distance,
@@ -37,7 +37,7 @@ from dpbayes_sklearn.theory import (
     stochastic_divergence_bound,
     table_lipschitz,
 )
-from dpbayes_sklearn.theory.bounds import integer_allowance
+from dpbayes_sklearn.privacy import Budget
 
 
 def test_11_which_score_concentrates_on_the_map():

@@ -8,13 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.categories.candidates import Candidates, ScoredCandidates
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace
 from dpbayes_sklearn.noise.integers import random_source
-from dpbayes_sklearn.privacy.budget import RECORD
-from dpbayes_sklearn.theory import (
+from dpbayes_sklearn.papers.candidates import Candidates, ScoredCandidates
+from dpbayes_sklearn.papers.theory import (
     count_tail,
     empirical_error,
     exponential_family_epsilon,
@@ -28,6 +27,7 @@ from dpbayes_sklearn.theory import (
     smoothness_constant,
     total_variation_bound,
 )
+from dpbayes_sklearn.privacy.budget import RECORD
 
 
 def test_tail_of_integer_noise():

@@ -28,12 +28,12 @@ from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.linear_model import BayesianLinearRegression
 from dpbayes_sklearn.means import SumsEstimator
 from dpbayes_sklearn.mechanisms import Sampler
+from dpbayes_sklearn.papers.theory import distinguishable_distance
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee, exact
 from dpbayes_sklearn.privacy.budget import round_up
 from dpbayes_sklearn.privacy.composition import zcdp_epsilon
 from dpbayes_sklearn.release import Plan, Release
 from dpbayes_sklearn.schema import Categories
-from dpbayes_sklearn.theory import distinguishable_distance
 
 __all__ = ["PosteriorQuerySession"]
 

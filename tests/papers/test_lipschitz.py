@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.theory import (
+from dpbayes_sklearn.papers.theory import (
     bernoulli_concentration,
     bernoulli_lipschitz,
     composed_concentration,

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.categories.candidates import Candidates
 from dpbayes_sklearn.categories.posterior import hellinger
+from dpbayes_sklearn.papers.candidates import Candidates
 
 PRIORS = [(1.0, 1.0), (0.01, 5.0), (0.5, 2.0, 1.3), (1.0, 1.0, 1.0, 0.1)]
 

@@ -1,7 +1,5 @@
 r"""All posteriors that n records can lead to, and laws of a released one.
 
-**All posteriors that n records can lead to, and their Hellinger distances.**
-
 With prior :math:`\alpha`, the counts x and y of two data sets of n records give posteriors with
 
 .. math:: \log(1 - H^2(x, y)) = \sum_i \left[ T_i(x_i + y_i) - \tfrac12 T_i(2 x_i)
@@ -10,8 +8,6 @@ With prior :math:`\alpha`, the counts x and y of two data sets of n records give
 so a table of 2n + 1 half-integer log-gammas for each category holds everything. The sensitivity of
 the score -H(x, r) at x is the distance to the farthest neighbour of x: for every candidate r,
 :math:`|H(x, r) - H(x', r)| \le H(x, x')`, with equality at r = x.
-
-**Laws of a released posterior, and their exact privacy loss.**
 
 A law gives, for every data set (a row of :class:`Candidates`), the probability of every outcome.
 Its loss is taken over **all** neighbouring data sets and all outcomes, from the integer weights
@@ -45,6 +41,9 @@ RowNumbers = npt.NDArray[np.intp]
 MAX_CANDIDATES = 20_000
 """Largest number of candidates; comparing all pairs then takes about ten seconds."""
 
+_OUTWARD = 2.0**-44  # The difference of two log-probabilities has a smaller error than this.
+_CHUNK = 32  # How many rows or pairs are worked on at once.
+_PATIENCE = 2.0  # A progress bar appears after this many seconds.
 _MOST_CATEGORIES = 50  # Every pair of them is a way to be neighbours.
 
 
@@ -189,11 +188,6 @@ def _compositions(n: int, k: int) -> IntArray:
     bars = np.array(list(combinations(range(n + k - 1), k - 1)), dtype=np.int64)
     ends = np.full((len(bars), 1), n + k - 1)
     return np.diff(np.hstack([np.full_like(ends, -1), bars, ends]), axis=1) - 1
-
-
-_OUTWARD = 2.0**-44  # The difference of two log-probabilities has a smaller error than this.
-_CHUNK = 32  # How many rows or pairs are worked on at once.
-_PATIENCE = 2.0  # A progress bar appears after this many seconds.
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dpbayes_sklearn.categories.candidates import (
+from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
+from dpbayes_sklearn.papers.candidates import (
     Candidates,
     ClippedNoise,
     CountNoise,
@@ -16,7 +17,6 @@ from dpbayes_sklearn.categories.candidates import (
     ScoredCandidates,
     noise_law,
 )
-from dpbayes_sklearn.noise.discrete_laplace import discrete_laplace_pmf
 from tests.releasing import law_loss
 
 

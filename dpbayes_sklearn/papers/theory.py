@@ -8,7 +8,7 @@ wrong; the documentation lists the errata.
 
 from __future__ import annotations
 
-from dpbayes_sklearn.theory.bounds import (
+from dpbayes_sklearn.papers.bounds import (
     beta_divergence,
     cell_count,
     coefficient_count,
@@ -35,7 +35,7 @@ from dpbayes_sklearn.theory.bounds import (
     table_bound,
     update_bound,
 )
-from dpbayes_sklearn.theory.lipschitz import (
+from dpbayes_sklearn.papers.lipschitz import (
     KAPPA,
     OMEGA,
     averaging_error,

@@ -12,13 +12,12 @@ from scipy.special import beta as beta_function
 from scipy.special import gammaln, psi
 from scipy.stats import beta
 
-from dpbayes_sklearn.categories.candidates import Candidates, ScoredCandidates
 from dpbayes_sklearn.counts.fourier import CharacterSums, closure
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import SplitGrid, release_loss, split_priors
 from dpbayes_sklearn.counts.tables import CountTables
-from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
-from dpbayes_sklearn.theory import (
+from dpbayes_sklearn.papers.candidates import Candidates, ScoredCandidates
+from dpbayes_sklearn.papers.theory import (
     beta_divergence,
     coefficient_count,
     composed_concentration,
@@ -31,6 +30,7 @@ from dpbayes_sklearn.theory import (
     table_lipschitz,
     truncation_for,
 )
+from dpbayes_sklearn.privacy.budget import FEATURE, RECORD
 
 
 def test_1_truncation_of_the_sampler():

@@ -6,11 +6,11 @@ from itertools import product
 
 import pytest
 
-from dpbayes_sklearn.categories import plans
-from dpbayes_sklearn.categories.candidates import Candidates, ScoredCandidates
-from dpbayes_sklearn.categories.plans import choice_law
 from dpbayes_sklearn.conjugate import certify
 from dpbayes_sklearn.mechanisms import Exponential, Hellinger
+from dpbayes_sklearn.papers import choices
+from dpbayes_sklearn.papers.candidates import Candidates, ScoredCandidates
+from dpbayes_sklearn.papers.choices import choice_law
 from dpbayes_sklearn.privacy import Budget
 
 PRIORS = [(1.0, 1.0), (0.5, 0.5), (0.01, 5.0), (50.0, 50.0), (3.0, 20.0), (1.0, 1.0, 1.0)]
@@ -72,7 +72,7 @@ def test_hellinger_without_calibration_needs_a_delta() -> None:
 
 def test_a_claim_that_enumeration_denies_is_refused(monkeypatch) -> None:
     monkeypatch.setattr(
-        plans,
+        choices,
         "sensitivity_of",
         lambda mechanism, candidates, *_: candidates.local_sensitivity() / 2,
     )

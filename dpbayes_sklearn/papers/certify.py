@@ -16,9 +16,9 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, eye_array, kron
 
-from dpbayes_sklearn.categories.candidates import Candidates, FiniteLaw, ReleaseLaw
-from dpbayes_sklearn.categories.plans import outcome_law
 from dpbayes_sklearn.mechanisms import Local, Mechanism, resolve_mechanism
+from dpbayes_sklearn.papers.candidates import Candidates, FiniteLaw, ReleaseLaw
+from dpbayes_sklearn.papers.choices import outcome_law
 from dpbayes_sklearn.privacy.budget import Budget, exact
 
 MAX_LINEAR_PROGRAM = 150

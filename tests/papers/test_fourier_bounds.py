@@ -15,14 +15,14 @@ from dpbayes_sklearn.counts.splits import leaf_levels
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.mechanisms import Fourier
 from dpbayes_sklearn.noise import Noise
-from dpbayes_sklearn.privacy import Budget
-from dpbayes_sklearn.privacy.budget import RECORD
-from dpbayes_sklearn.theory import (
+from dpbayes_sklearn.papers.theory import (
     coefficient_count,
     fourier_table_quantile,
     paper_fourier_table_bound,
     table_bound,
 )
+from dpbayes_sklearn.privacy import Budget
+from dpbayes_sklearn.privacy.budget import RECORD
 from tests.releasing import carried_out
 
 RELEASES = 2000
