@@ -27,10 +27,11 @@ which a record has one count in each column, vectors and matrices of vectors of 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,12 +47,13 @@ from dpbayes_sklearn.convex.estimates import (
     posterior_of,
     posterior_of_mode,
 )
-from dpbayes_sklearn.convex.losses import FARTHEST, RECORDS_PER_RIDGE, HuberLoss, Turned
+from dpbayes_sklearn.convex.losses import HuberLoss, Turned, least_ridge
 from dpbayes_sklearn.convex.perturbed import (
     Body,
     PerturbedLoss,
     PerturbedPlan,
     ball_body,
+    perturbed_mode,
     search_share,
 )
 from dpbayes_sklearn.convex.posterior import GaussianPosterior, GaussianPrior
@@ -71,12 +73,12 @@ from dpbayes_sklearn.convex.record_sums import (
     sum_scores,
     symmetric,
 )
-from dpbayes_sklearn.convex.records import LinearRecords
+from dpbayes_sklearn.convex.records import LinearRecords, SumsPlan
 from dpbayes_sklearn.convex.tails import EDGES, MIDDLES, Counts, Place, place
 from dpbayes_sklearn.data.records import quiet_numpy
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.release import Facts, Step, StepPlan
+from dpbayes_sklearn.release import Facts, Step
 
 
 class Shares(NamedTuple):
@@ -141,11 +143,10 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
+class LinearPlan(SumsPlan[GaussianPosterior]):
     """The whole recipe."""
 
     prior: GaussianPrior
-    facts: Facts
 
     start = Known()
 
@@ -181,7 +182,9 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
         return (
             self._step("where target and columns lie", evenly, own.look, ask_look, self.read_look),
             self._step("shape of columns", products, own.shape, self.ask_shape, self.read_shape),
-            self._mode(own.mode),
+            perturbed_mode(
+                self._part(own.mode), self.mode_law, self.ask_mode, self.read_mode, signed=False
+            ),
             self._step(
                 "sizes of scores", Histograms(1, (bins, bins)), own.tails - lengths,
                 ask_scores, self.read_scores,
@@ -197,35 +200,11 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
             self._step("squared scores", products, own.middle, self.ask_middle, self.read_middle),
         )  # fmt: skip
 
-    def _step(self, what: str, asked: Any, share: Fraction, ask: Any, read: Any) -> Step[Any, Any]:
-        law = asked.law(self.cost.unit, share)
-        about = what, self._part(share), law
-        return Step(*about, structure=asked, ask=ask, read=partial(read, law=law))
-
-    def _part(self, share: Fraction) -> Budget:
-        return Budget(share, unit=self.cost.unit)
-
-    def _mode(self, share: Fraction) -> Step[Any, Any]:
-        return Step(
-            "perturbed mode",
-            self._part(share),
-            self.mode_law,
-            "exponential noise of the gradient",
-            structure={"kind": "gradients", "signed": False},
-            ask=self.ask_mode,
-            read=self.read_mode,
-            draw=lambda loss, law, noise: noise.minimum(loss),
-        )
-
     # Look
 
     def read_look(self, known: Known, noisy: list[IntArray], law: NoiseLaw) -> Known:
         """Return where the target lies, and the first coordinates."""
-        sd, (target, *numbers) = math.sqrt(law.variance(0)), noisy
-        missing = float(target[-1])
-        n = max(1, self.facts.n - round(missing * (missing > _SEEN * sd)))
-        places = [place(np.asarray(each, np.float64), n, sd) for each in (target[:-1], *numbers)]
-        own, columns = places[0], places[1:]
+        n, own, *columns = places(self.facts, noisy, law)
         first = first_map(
             self.prior.design,
             np.array([each.centre for each in columns]),
@@ -240,7 +219,7 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
     def ask_shape(self, records: LinearRecords, known: Known) -> list[IntArray]:
         """Return the products of the first coordinates, shortened to a usual length."""
         nobody = Residuals.of(known.first, np.zeros(self.p), known.target)
-        return [_asked(records, sum_products, residuals=nobody, limit=self.usual_length)]
+        return [records.asked(sum_products, residuals=nobody, limit=self.usual_length)]
 
     def read_shape(self, known: Known, noisy: list[IntArray], law: NoiseLaw) -> Known:
         """Return the root of the inverse; no eigenvalue is below half of the noise's largest."""
@@ -265,12 +244,10 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
         prior = np.full(self.p, _EXPLAINED / self.p)
         prior[0] += _LEVEL
         shape = rows.shape(self.facts.n_bound)
+        far = known.target.farthest
 
         def ridge(body: Body) -> FloatArray:
-            reach = FARTHEST / math.sqrt(self.p) / 4
-            far = shape.n * known.target.farthest**2 / (2 * reach) ** 2
-            sure = max(far, body.farthest / reach, shape.n / RECORDS_PER_RIDGE)
-            return np.asarray(np.maximum(body.variance / (n * prior), sure))
+            return np.maximum(body.variance / (n * prior), least_ridge(shape, far, body))
 
         return rows, PerturbedPlan.of(
             shape, share, volume, unit, lambda _: self._body(h * radius), ridge
@@ -327,7 +304,7 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
     def ask_score(self, records: LinearRecords, known: Known) -> list[IntArray]:
         """Return the sum of z r."""
         limit = known.limits.score * math.sqrt(self.p)
-        return [_asked(records, sum_scores, residuals=known.residuals, limit=limit)]
+        return [records.asked(sum_scores, residuals=known.residuals, limit=limit)]
 
     def read_score(self, known: Known, noisy: list[IntArray], law: NoiseLaw) -> Known:
         """Return the score."""
@@ -339,7 +316,7 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
     def ask_curvature(self, records: LinearRecords, known: Known) -> list[IntArray]:
         """Return the sum of zz'."""
         limit = known.limits.length * math.sqrt(self.p)
-        return [_asked(records, sum_products, residuals=known.residuals, limit=limit)]
+        return [records.asked(sum_products, residuals=known.residuals, limit=limit)]
 
     def read_curvature(self, known: Known, noisy: list[IntArray], law: NoiseLaw) -> Known:
         """Return the curvature."""
@@ -348,8 +325,8 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
     def ask_middle(self, records: LinearRecords, known: Known) -> list[IntArray]:
         """Return the sum of r² zz'."""
         limit = known.limits.middle * math.sqrt(self.p)
-        asked = partial(sum_products, weighted=True)
-        return [_asked(records, asked, residuals=known.residuals, limit=limit)]
+        residuals = known.residuals
+        return [records.asked(sum_products, residuals=residuals, limit=limit, weighted=True)]
 
     def read_middle(self, known: Known, noisy: list[IntArray], law: NoiseLaw) -> Known:
         """Return the middle."""
@@ -371,25 +348,28 @@ class LinearPlan(StepPlan[LinearRecords, GaussianPosterior]):
         return posterior_of_mode(known, self.prior)
 
 
-def _asked(records: LinearRecords, ask: Any, **public: Any) -> IntArray:
-    given = partial(ask, design=records.design, scale=records.scale, **public)
-    return np.asarray(records.total(given))
+def places(facts: Facts, noisy: Sequence[IntArray], law: NoiseLaw) -> tuple[Any, ...]:
+    """Return how many records have a target, and where the target and numbers lie."""
+    sd, (target, *numbers) = math.sqrt(law.variance(0)), noisy
+    missing = float(target[-1])
+    n = max(1, facts.n - round(missing * (missing > _SEEN * sd)))
+    return n, *(place(np.asarray(each, np.float64), n, sd) for each in (target[:-1], *numbers))
 
 
 def ask_look(records: LinearRecords, known: Known) -> list[IntArray]:
     """Return the counts of targets, with missing ones last, and of all numbers."""
-    counts = _asked(records, count_evenly)
+    counts = records.asked(count_evenly)
     return [np.append(counts[0], records.n_missing), *counts[1:]]
 
 
 def ask_scores(records: LinearRecords, known: Known) -> list[IntArray]:
     """Return the counts of positive and of negative scores by size."""
-    return [*_asked(records, count_tails, residuals=known.residuals, edges=EDGES)[:2]]
+    return [*records.asked(count_tails, residuals=known.residuals, edges=EDGES)[:2]]
 
 
 def ask_lengths(records: LinearRecords, known: Known) -> list[IntArray]:
     """Return the counts of records by length."""
-    return [_asked(records, count_tails, residuals=known.residuals, edges=EDGES)[2]]
+    return [records.asked(count_tails, residuals=known.residuals, edges=EDGES)[2]]
 
 
 _LIMITS = np.geomspace(0.7, 6.0, 14)

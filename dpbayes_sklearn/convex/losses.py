@@ -28,7 +28,7 @@ from scipy.linalg.blas import dsyrk
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.convex.design import Design, Scale, Windows
-from dpbayes_sklearn.convex.perturbed import Shape
+from dpbayes_sklearn.convex.perturbed import Body, Shape
 from dpbayes_sklearn.convex.record_sums import (
     GRID,
     STEPS,
@@ -155,6 +155,13 @@ def _rounding(limit: float) -> float:
     return whole / (_COARSE * _FINE) + 2.0**-40
 
 
+def least_ridge(shape: Shape, farthest: float, body: Body) -> float:
+    """Return a ridge with which the mode is within reach, where no target is farther out."""
+    reach = FARTHEST / math.sqrt(len(shape.squares)) / 4
+    far = shape.n * farthest**2 / (2 * reach) ** 2
+    return max(far, body.farthest / reach, shape.n / RECORDS_PER_RIDGE)
+
+
 def on_lattice(w: FloatArray) -> FloatArray:
     """Return the nearest parameters on the lattice, within the reach of exact products."""
     most = FARTHEST / math.sqrt(len(w))
@@ -194,9 +201,8 @@ class HuberLoss:
 
     def curvature(self, w: FloatArray) -> FloatArray:
         """Return the second derivatives."""
-        upper = self.records.total(
-            partial(_curvature, rows=self.rows, w=w, model=self.records.structure)
-        )
+        ask = partial(_curvature, rows=self.rows, w=w, model=self.records.structure)
+        upper = self.records.total(ask)
         return np.asarray(upper + np.triu(upper, 1).T)
 
     def products(self) -> FloatArray:

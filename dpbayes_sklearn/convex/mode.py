@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -26,8 +26,15 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.convex.design import Windows
 from dpbayes_sklearn.convex.estimates import Tails, choose_limits
 from dpbayes_sklearn.convex.hull import hull_body, record_squares
-from dpbayes_sklearn.convex.losses import FARTHEST, RECORDS_PER_RIDGE, HuberLoss, InWindows
-from dpbayes_sklearn.convex.perturbed import Body, PerturbedLoss, PerturbedPlan, search_share
+from dpbayes_sklearn.convex.linear import places
+from dpbayes_sklearn.convex.losses import HuberLoss, InWindows, least_ridge
+from dpbayes_sklearn.convex.perturbed import (
+    Body,
+    PerturbedLoss,
+    PerturbedPlan,
+    perturbed_mode,
+    search_share,
+)
 from dpbayes_sklearn.convex.posterior import GaussianPosterior, GaussianPrior
 from dpbayes_sklearn.convex.record_sums import (
     BINS,
@@ -38,12 +45,12 @@ from dpbayes_sklearn.convex.record_sums import (
     VectorSum,
     count_evenly,
 )
-from dpbayes_sklearn.convex.records import LinearRecords
-from dpbayes_sklearn.convex.tails import EDGES, MIDDLES, Counts, Place, place
+from dpbayes_sklearn.convex.records import LinearRecords, SumsPlan
+from dpbayes_sklearn.convex.tails import EDGES, MIDDLES, Counts, Place
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.noise.gradient import search_delta
 from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.release import Facts, Step, StepPlan
+from dpbayes_sklearn.release import Facts, Step
 
 _LOOK_COUNTS = 60.0  # The look gets what this many records are worth, for every column.
 _LEAST_LOOK, _MOST_LOOK = Fraction(1, 20), Fraction(1, 4)  # Parts of epsilon.
@@ -82,11 +89,10 @@ class Found:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
+class ModePlan(SumsPlan[GaussianPosterior]):
     """Look, mode, residuals, level."""
 
     prior: GaussianPrior
-    facts: Facts
 
     start = Found()
 
@@ -154,68 +160,44 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
     @cached_property
     def steps(self) -> tuple[Step[LinearRecords, Found], ...]:
         """Look, mode, residuals, level."""
-        unit, own, bins = self.cost.unit, self.level_share, len(EDGES) + 1
+        own, bins = self.level_share, len(EDGES) + 1
         if not own:
             return self.look, self.mode
         counts, sums = Histograms(1, (bins, bins)), VectorSum(1)
-        sizes, level = counts.law(unit, own), sums.law(unit, own)
-        part = Budget(own, unit=unit)
         return (
             self.look,
             self.mode,
-            Step(
-                "sizes of residuals", part, sizes,
-                ask=self.ask_sizes, read=partial(self.read_sizes, law=sizes), structure=counts,
-            ),
-            Step(
-                "level", part, level,
-                ask=self.ask_level, read=partial(self.read_level, law=level), structure=sums,
-            ),
-        )  # fmt: skip
+            self._step("sizes of residuals", counts, own, self.ask_sizes, self.read_sizes),
+            self._step("level", sums, own, self.ask_level, self.read_level),
+        )
 
     @cached_property
     def look(self) -> Step[LinearRecords, Found]:
         """Histograms of the target, and of numbers that are located."""
         evenly = Histograms(1 + self.located, (BINS + 1, *(BINS,) * self.located))
-        law = evenly.law(self.cost.unit, self.look_share)
-        return Step(
-            "where target and columns lie", Budget(self.look_share, unit=self.cost.unit), law,
-            ask=self.ask_look, read=partial(self.read_look, law=law), structure=evenly,
-        )  # fmt: skip
+        what, share = "where target and columns lie", self.look_share
+        return self._step(what, evenly, share, self.ask_look, self.read_look)
 
     @cached_property
     def mode(self) -> Step[LinearRecords, Found]:
         """The perturbed mode."""
         delta = self.cost.delta if self.body(1.0).law.independent else Fraction(0)
-        return Step(
-            "perturbed mode",
-            Budget(self.mode_share, delta, self.cost.unit),
-            self.mode_law,
-            "exponential noise of the gradient",
-            structure={"kind": "gradients", "signed": False},
-            ask=self.ask_mode,
-            read=self.read_mode,
-            draw=lambda loss, law, noise: noise.minimum(loss),
-        )
+        cost = Budget(self.mode_share, delta, self.cost.unit)
+        return perturbed_mode(cost, self.mode_law, self.ask_mode, self.read_mode, signed=False)
 
     def ask_look(self, records: LinearRecords, found: Found) -> list[IntArray]:
         """Return the counts of targets, with missing ones last, and of numbers."""
-        ask = partial(count_evenly, design=records.design, scale=records.scale)
-        counts = records.total(ask)
+        counts = records.asked(count_evenly)
         return [np.append(counts[0], records.n_missing), *counts[1 : 1 + self.located]]
 
     def read_look(self, found: Found, noisy: list[IntArray], law: NoiseLaw) -> Found:
         """Return windows and their usual mean squares."""
-        design, sd, (target, *numbers) = self.prior.design, math.sqrt(law.variance(0)), noisy
-        missing = float(target[-1])
-        n = max(1, self.facts.n - round(missing * (missing > 3.5 * sd)))
-        own = place(np.asarray(target[:-1], np.float64), n, sd)
+        design, (n, own, *columns) = self.prior.design, places(self.facts, noisy, law)
         centres, halves = np.zeros(design.width), np.ones(design.width)
         spreads = np.full(int(design.numbers.sum()), _USUAL_SPREAD)
         if self.located:
-            places = [place(np.asarray(each, np.float64), n, sd) for each in numbers]
-            spreads = np.array([each.spread for each in places])
-            middles = np.array([each.centre for each in places])
+            spreads = np.array([each.spread for each in columns])
+            middles = np.array([each.centre for each in columns])
             away = np.zeros(len(middles)) if design.intercept else np.abs(middles)
             middles = middles * design.intercept  # without a constant windows are around 0
             halves[design.numbers] = np.minimum(_REACH * spreads + away, 1 + np.abs(middles))
@@ -236,13 +218,10 @@ class ModePlan(StepPlan[LinearRecords, GaussianPosterior]):
         seen, usual = n * self.with_constant(1.0, found.squares), self.usual(found)
         h = limit_of(found.place, found.target, seen, usual, self.body(1.0).variance)
         rows = InWindows(found.windows, found.target, h, record_squares(design))
-        shape = rows.shape(self.facts.n_bound)
+        shape, far = rows.shape(self.facts.n_bound), found.target.farthest
 
         def ridge(body: Body) -> FloatArray:
-            reach = FARTHEST / math.sqrt(len(usual)) / 4
-            far = shape.n * found.target.farthest**2 / (2 * reach) ** 2
-            sure = max(far, body.farthest / reach, shape.n / RECORDS_PER_RIDGE)
-            return np.maximum(body.variance / (seen * usual), sure)
+            return np.maximum(body.variance / (seen * usual), least_ridge(shape, far, body))
 
         return rows, PerturbedPlan.of(
             shape, share, share * _VOLUME, self.cost.unit, lambda _: self.body(h), ridge

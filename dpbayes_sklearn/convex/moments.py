@@ -20,8 +20,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,12 +40,11 @@ from dpbayes_sklearn.convex.record_sums import (
     sum_products,
     symmetric,
 )
-from dpbayes_sklearn.convex.records import LinearRecords
+from dpbayes_sklearn.convex.records import LinearRecords, SumsPlan
 from dpbayes_sklearn.convex.regressions import Moments, doubt
 from dpbayes_sklearn.convex.tails import EDGES, LIMITS, Counts, excess, place
 from dpbayes_sklearn.noise import NoiseLaw
-from dpbayes_sklearn.privacy.budget import Budget
-from dpbayes_sklearn.release import Facts, Step, StepPlan
+from dpbayes_sklearn.release import Step
 
 
 class Shares(NamedTuple):
@@ -103,11 +102,10 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MomentsPlan(StepPlan[LinearRecords, Moments]):
+class MomentsPlan(SumsPlan[Moments]):
     """The steps: look, shape, lengths, pairs, products."""
 
     design: Design
-    facts: Facts
 
     start = Known()
 
@@ -129,7 +127,9 @@ class MomentsPlan(StepPlan[LinearRecords, Moments]):
     @cached_property
     def steps(self) -> tuple[Step[LinearRecords, Known], ...]:
         """What is asked one after the other."""
-        numbers, own, size = int(self.design.numbers.sum()), _SHARES, self.p * (self.p + 1) // 2
+        numbers, size = int(self.design.numbers.sum()), self.p * (self.p + 1) // 2
+        epsilon = Fraction(0 if self.cost.infinite else self.cost.epsilon)
+        own = Shares(*(epsilon * share for share in _SHARES))
         return (
             self._step(
                 "where columns lie", Histograms(1 + numbers, (BINS,) * (1 + numbers)), own.look,
@@ -150,14 +150,6 @@ class MomentsPlan(StepPlan[LinearRecords, Moments]):
                 self.ask_products, self.read_products,
             ),
         )  # fmt: skip
-
-    def _step(self, what: str, of: Any, share: Fraction, ask: Any, read: Any) -> Step[Any, Any]:
-        if self.cost.infinite:
-            return Step(what, self.cost, None, "none", ask=ask, read=partial(read, law=None))
-        own = Fraction(self.cost.epsilon) * share
-        law, part = of.law(self.cost.unit, own), Budget(own, unit=self.cost.unit)
-        told = partial(read, law=law)
-        return Step(what, part, law, structure=of, ask=ask, read=told)
 
     def _deviation(self, step: int) -> float:
         """Return that of the noise of an entry beside the diagonal, for a limit of 1."""
@@ -245,19 +237,9 @@ class MomentsPlan(StepPlan[LinearRecords, Moments]):
     def _sums(
         self, records: LinearRecords, known: Known, limit: float, paired: bool = False
     ) -> list[IntArray]:
-        length = limit * math.sqrt(self.p)
-        return [
-            records.total(
-                partial(
-                    sum_products,
-                    design=records.design,
-                    scale=records.scale,
-                    residuals=known.residuals,
-                    limit=length**2 if paired else length,
-                    paired=paired,
-                )
-            )
-        ]
+        length = (limit * math.sqrt(self.p)) ** (2 if paired else 1)
+        residuals = known.residuals
+        return [records.asked(sum_products, residuals=residuals, limit=length, paired=paired)]
 
 
 def lost(lengths: Counts, limit: float, farthest: float) -> tuple[float, float]:
@@ -269,5 +251,4 @@ def lost(lengths: Counts, limit: float, farthest: float) -> tuple[float, float]:
 
 def ask_look(records: LinearRecords, known: Known) -> list[IntArray]:
     """Return the counts of all numbers."""
-    count = partial(count_evenly, design=records.design, scale=records.scale)
-    return [*records.total(count)]
+    return [*records.asked(count_evenly)]

@@ -47,7 +47,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -57,7 +57,8 @@ from dpbayes_sklearn.data.records import blas_for
 from dpbayes_sklearn.noise import NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.ball import BallNoise
 from dpbayes_sklearn.noise.law import laplace_scale
-from dpbayes_sklearn.privacy.budget import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
+from dpbayes_sklearn.release import Step
 
 _SEARCH = Fraction(1, 64)  # The noise that hides where the search ends gets this share.
 _MOST_SEARCH = Fraction(64)  # From this budget on the jitter is far below any other error.
@@ -269,6 +270,15 @@ class PerturbedLoss:
             raise RuntimeError("The source of random bytes cannot be used for noise.")
         error = plan.error * max(1.0, self.loss.n / max(plan.shape.n, 1))  # a search always ends
         return Search(self.loss, plan.ridge, plan.centre, tilt, plan.slack).minimum(error)
+
+
+def perturbed_mode(cost: Budget, law: Any, ask: Any, read: Any, **structure: Any) -> Step[Any, Any]:
+    """Return the step of a release that finds a minimum with exponential noise of its gradient."""
+    return Step(
+        "perturbed mode", cost, law, "exponential noise of the gradient",
+        structure={"kind": "gradients", **structure},
+        ask=ask, read=read, draw=lambda loss, law, noise: noise.minimum(loss),
+    )  # fmt: skip
 
 
 class _Point(NamedTuple):

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from dpbayes_sklearn._typing import FloatArray, Positions
+from dpbayes_sklearn._typing import AnyArray, FloatArray, Positions
 from dpbayes_sklearn.convex.design import Design, Scale
 from dpbayes_sklearn.data.records import A, Records, Shard, with_target
-from dpbayes_sklearn.privacy.budget import PrivacyUnit
+from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
+from dpbayes_sklearn.release import Facts, P, Step, StepPlan
 from dpbayes_sklearn.schema.values import as_numbers
 
 
@@ -56,6 +59,11 @@ class LinearRecords:
         """Return the sum of the answers of all shards, about records that have a target."""
         return self.records.total(partial(_of_known, ask), self.sample)
 
+    def asked(self, ask: Callable[..., Any], **public: Any) -> AnyArray:
+        """Return the sum of what is asked of shards, columns and target's scale."""
+        given = partial(ask, design=self.design, scale=self.scale, **public)
+        return np.asarray(self.total(given))
+
     @property
     def structure(self) -> tuple[Design, Scale]:
         """The public model: what merged records must have in common."""
@@ -66,6 +74,23 @@ class LinearRecords:
         if self.structure != other.structure:
             raise ValueError("Records of different models cannot be added.")
         return replace(self, records=self.records + other.records)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SumsPlan(StepPlan[LinearRecords, P]):
+    """A release of sums over records, each with the noise of its own law."""
+
+    facts: Facts
+
+    def _step(self, what: str, of: Any, share: Fraction, ask: Any, read: Any) -> Step[Any, Any]:
+        if self.cost.infinite:
+            return Step(what, self.cost, None, "none", ask=ask, read=partial(read, law=None))
+        law = of.law(self.cost.unit, share)
+        about = what, self._part(share), law
+        return Step(*about, structure=of, ask=ask, read=partial(read, law=law))
+
+    def _part(self, share: Fraction) -> Budget:
+        return Budget(share, unit=self.cost.unit)
 
 
 def _of_known(ask: Callable[[Shard], A], shard: Shard) -> A:
