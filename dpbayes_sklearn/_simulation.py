@@ -294,8 +294,7 @@ class LinearSimulation(_GuessedColumns):
         private, exact = self._both(self._features())
         gaps = np.abs(self._contrasts @ (private.believed[0] - exact.mean()))
         self._deviations.append(gaps * self.scale.half)
-        differences: FloatArray = np.abs(private.mean() - exact.mean())[1:]
-        return differences
+        return np.asarray(np.abs(private.mean() - exact.mean())[1:])
 
     def _target(self, table: Table) -> FloatArray:
         x = np.concatenate([chunk.copy() for _, chunk in self.design.chunks(table)])

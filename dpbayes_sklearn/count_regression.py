@@ -16,12 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpbayes_sklearn._compat import Range, StrOptions
 from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator
-from dpbayes_sklearn.base.published import (
-    Contributions,
-    Effect,
-    EffectImportances,
-    column_number,
-)
+from dpbayes_sklearn.base.published import Contributions, Effect, EffectImportances, column_number
 from dpbayes_sklearn.base.remarks import warn_about_scores
 from dpbayes_sklearn.base.spending import once
 from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator

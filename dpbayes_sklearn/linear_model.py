@@ -25,7 +25,6 @@ from dpbayes_sklearn.base.published import (
     EffectImportances,
     column_number,
     draws_generator,
-    summed_by_column,
 )
 from dpbayes_sklearn.base.remarks import ScoreMixin
 from dpbayes_sklearn.base.spending import DELTA, once
@@ -400,12 +399,12 @@ class BayesianLinearRegression(
         check_is_fitted(self)
         table, design = self._rows_in_memory(X), self._design
         constant, slopes = self._in_units_of_target()
-        values = np.empty((table.n_rows, len(design.domains)))
+        columns = np.arange(len(design.domains))
+        member = (columns == self._columns_of_coordinates[:, None]).astype(np.float64)
+        values = np.empty((table.n_rows, len(columns)))
         for rows, x in design.chunks(table):
             inside = self.posterior_.windows.clip(x) - self._reference
-            values[rows] = summed_by_column(
-                inside * slopes, self._columns_of_coordinates, len(design.domains)
-            )
+            values[rows] = (inside * slopes) @ member
         baseline = constant + float(slopes @ self._reference)
         return Contributions(values, baseline, tuple(self.schema_.columns), "target")
 

@@ -27,13 +27,7 @@ from dpbayes_sklearn.schema import Interval, Schema
 from dpbayes_sklearn.schema.declared import intervals_from_bounds, width_of_rows
 from dpbayes_sklearn.serialization.models import SUMS_MODEL
 from dpbayes_sklearn.sums.posterior import Family, GammaFamily, NormalFamily, SumsPosterior
-from dpbayes_sklearn.sums.release import (
-    BoundedSums,
-    Column,
-    Prior,
-    finest_grid,
-    plan,
-)
+from dpbayes_sklearn.sums.release import BoundedSums, Column, Prior, finest_grid, plan
 
 __all__ = ["GammaExponential", "NormalMean", "SumsEstimator"]
 

@@ -285,8 +285,7 @@ class BayesianNaiveBayes(DiscreteClassifier):
     def class_prior_(self) -> FloatArray:
         """Mean of the released posterior of the class probabilities."""
         check_is_fitted(self)
-        shares: FloatArray = self.posterior_.mean()[-1]
-        return shares
+        return np.asarray(self.posterior_.mean()[-1])
 
 
 def _contrasts(logs: FloatArray) -> FloatArray:

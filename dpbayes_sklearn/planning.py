@@ -206,11 +206,7 @@ def epsilon_for(
 
 
 def recommend(
-    estimator: AnyEstimator,
-    n: int,
-    epsilon: float | None = None,
-    *,
-    n_features: int | None = None,
+    estimator: AnyEstimator, n: int, epsilon: float | None = None, *, n_features: int | None = None
 ) -> Recommendation:
     """Return the mechanism that the expected error favours, inference included.
 

@@ -12,7 +12,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted
@@ -83,7 +82,8 @@ def _model(model: Any, evaluation: Any) -> Iterator[_Section]:
     if accuracy.text or accuracy.rows:
         yield accuracy
     if evaluation is not None:
-        yield _evaluation(evaluation)
+        about = (evaluation.sentence,), tuple(evaluation.heads), tuple(evaluation.rows)
+        yield _Section("Private evaluation", *about)
     yield from _contributions(model)
     yield _inference(model)
 
@@ -116,12 +116,6 @@ def _columns(model: Any) -> _Section:
     rows = schema.described(getattr(model, "_skips_missing", False))
     why = "Values outside their domain are mapped into it, both in fitting and in prediction."
     return _Section("Columns", (why,), CARD_COLUMNS, tuple(rows))
-
-
-def _evaluation(evaluation: Any) -> _Section:
-    """Return the metrics of a private evaluation."""
-    rows = tuple(evaluation.rows)
-    return _Section("Private evaluation", (evaluation.sentence,), tuple(evaluation.heads), rows)
 
 
 def _accuracy(model: Any, evaluation: Any) -> _Section:
@@ -462,18 +456,6 @@ class Effect:
     high: FloatArray
     steps: bool
     what: str
-
-
-def summed_by_column(
-    terms: FloatArray, column_of: npt.NDArray[np.intp], n_columns: int
-) -> FloatArray:
-    """Add up the terms (n_samples, n_coordinates) of the coordinates of every column.
-
-    >>> summed_by_column(np.array([[1.0, 2.0, 4.0]]), np.array([0, 0, 1]), 2)
-    array([[3., 4.]])
-    """
-    member = (np.arange(n_columns) == column_of[:, None]).astype(np.float64)
-    return np.asarray(terms @ member)
 
 
 def draws_generator(n_draws: int, random_state: Any) -> np.random.Generator:

@@ -33,8 +33,7 @@ Distance: TypeAlias = Callable[[npt.ArrayLike, npt.ArrayLike], FloatArray]
 
 def log_beta(concentration: FloatArray) -> FloatArray:
     """Log of the multivariate beta function over the last axis."""
-    log_b: FloatArray = gammaln(concentration).sum(axis=-1) - gammaln(concentration.sum(axis=-1))
-    return log_b
+    return np.asarray(gammaln(concentration).sum(axis=-1) - gammaln(concentration.sum(axis=-1)))
 
 
 def hellinger(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:

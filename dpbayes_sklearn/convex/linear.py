@@ -247,7 +247,8 @@ class LinearPlan(SumsPlan[GaussianPosterior]):
         far = known.target.farthest
 
         def ridge(body: Body) -> FloatArray:
-            return np.maximum(body.variance / (n * prior), least_ridge(shape, far, body))
+            least = least_ridge(shape, far, body)
+            return np.asarray(np.maximum(body.variance / (n * prior), least))
 
         return rows, PerturbedPlan.of(
             shape, share, volume, unit, lambda _: self._body(h * radius), ridge

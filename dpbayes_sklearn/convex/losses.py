@@ -213,8 +213,7 @@ class HuberLoss:
     def count_residuals(self, w: FloatArray, edges: FloatArray) -> IntArray:
         """Count positive residuals by size, and negative ones."""
         ask = partial(_sizes, rows=self.rows, w=w, model=self.records.structure, edges=edges)
-        counts: IntArray = self.records.total(ask)
-        return counts
+        return np.asarray(self.records.total(ask))
 
     def sum_residuals(self, w: FloatArray, limit: float) -> IntArray:
         """Return the sum of residuals, each cut at a limit, in steps of limit/STEPS."""

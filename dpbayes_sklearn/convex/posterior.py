@@ -121,14 +121,12 @@ class GaussianPosterior(ToArviz):
         products = x @ self.covariance[1:, 1:]
         products += 2 * self.covariance[0, 1:]
         spread = np.einsum("ij,ij->i", products, x) + self.covariance[0, 0]
-        variance: FloatArray = self.noise_variance + np.maximum(spread, 0.0)
-        return variance
+        return np.asarray(self.noise_variance + np.maximum(spread, 0.0))
 
     def log_predictive(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return the log density of targets for rows of coordinates."""
         mean, variance = self.predictive(x)
-        density: FloatArray = -0.5 * (np.log(2 * np.pi * variance) + (y - mean) ** 2 / variance)
-        return density
+        return np.asarray(-0.5 * (np.log(2 * np.pi * variance) + (y - mean) ** 2 / variance))
 
 
 @dataclass(frozen=True)
@@ -321,8 +319,7 @@ class _Variance:
         for columns, upper in self._halves:
             np.matmul(away[:, : columns.stop], upper, out=products[:, columns])
         spread = np.einsum("ij,ij->i", products, away) + (x @ self._linear + self._constant)
-        variance: FloatArray = self._noise + np.maximum(spread, 0.0)
-        return variance
+        return np.asarray(self._noise + np.maximum(spread, 0.0))
 
 
 def _single_error(covariance: FloatArray, reach: FloatArray) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 from dpbayes_sklearn._typing import AnyArray, FloatArray, Positions
 from dpbayes_sklearn.convex.design import Design, Scale
 from dpbayes_sklearn.data.records import A, Records, Shard, with_target
-from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
+from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.release import Facts, P, Step, StepPlan
 from dpbayes_sklearn.schema.values import as_numbers
 
@@ -99,12 +99,6 @@ def _of_known(ask: Callable[[Shard], A], shard: Shard) -> A:
 
 def _count_missing(shard: Shard) -> int:
     return int(np.isnan(as_numbers(shard.target)).sum())
-
-
-def check_unit(unit: PrivacyUnit) -> None:
-    """Refuse to protect single values."""
-    if not unit.whole_records:
-        raise ValueError("Linear regression protects whole records: privacy_unit='record'.")
 
 
 _TARGETS_AT_A_TIME = 1 << 15  # This many targets are mapped at a time.

@@ -42,14 +42,8 @@ from scipy.optimize import brentq
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.counts.adaptive_cells import cell_moments, row_draws
-from dpbayes_sklearn.counts.adaptive_rows import (
-    SPREADS,
-    FeatureRows,
-    Reading,
-    group_rows,
-)
-from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.counts.posterior import NetworkPosterior, Totals, siblings
+from dpbayes_sklearn.counts.adaptive_rows import SPREADS, FeatureRows, Reading, group_rows
+from dpbayes_sklearn.counts.posterior import InferredPosterior, Totals, siblings
 from dpbayes_sklearn.counts.tables import ReleasedCounts, Tables
 from dpbayes_sklearn.data.records import quiet_numpy
 
@@ -348,7 +342,7 @@ _LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class AdaptivePosterior(NetworkPosterior):
+class AdaptivePosterior(InferredPosterior):
     """Empirical Bayes on released counts: rows shrink to what the rows of a feature share.
 
     Nodes with the same parents are read together by
@@ -357,14 +351,10 @@ class AdaptivePosterior(NetworkPosterior):
     prior, so :attr:`exact` is False.
     """
 
-    network: Network
-    # Pseudo-counts; that of a node's first value is the concentration of its hyperprior.
-    alphas: tuple[FloatArray, ...]
+    # Of the pseudo-counts that of a node's first value is the concentration of its hyperprior.
     released: ReleasedCounts
     # For every node, whether its values are adjacent intervals of a number.
     ordered: tuple[bool, ...]
-    # means, variances: Posterior means and variances of all cells.
-    means: Tables = field(init=False, compare=False, repr=False)
     variances: Tables = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -408,15 +398,7 @@ class AdaptivePosterior(NetworkPosterior):
             n_variance=self.released.size_noise.variance,
         )
 
-    def mean(self) -> Tables:
-        """Return the expected tables."""
-        return self.means
-
     def sample(self, rng: np.random.Generator, n: int) -> Tables:
         """Return draws of independent rows with the posterior's means and variances of cells."""
         pairs = zip(self.means, self.variances, strict=True)
         return tuple(row_draws(mean, variance, rng, n) for mean, variance in pairs)
-
-    def merge(self, other: AdaptivePosterior) -> AdaptivePosterior:
-        """Return the belief after both batches, whose released counts and noises add up."""
-        return replace(self, released=self.released.merge(other.released))

@@ -45,8 +45,7 @@ def log_dirichlet_weight(alpha: float, k: npt.ArrayLike) -> FloatArray:
     k = np.asarray(k, dtype=float)
     if alpha == 1.0:
         return np.zeros_like(k)
-    weight: FloatArray = -betaln(alpha, k + 1.0) - np.log(alpha + k)
-    return weight
+    return np.asarray(-betaln(alpha, k + 1.0) - np.log(alpha + k))
 
 
 def log_lattice_weight(alpha: float, index: npt.ArrayLike, step: float) -> FloatArray:
@@ -103,8 +102,7 @@ def _shared_mass(alpha: float, points: int, step: float) -> FloatArray:
         log_rising, log_falling = np.log(rising) + scale, np.log(falling) + scale
     log_falling[1:] = np.logaddexp(log_falling[1:], log_rising[:-1])
     log_falling[0] = np.logaddexp(log_falling[0], 0.0)  # zero itself has a Dirichlet weight of one
-    shared: FloatArray = log_falling
-    return shared
+    return np.asarray(log_falling)
 
 
 def _log_mass(alpha: float, x: FloatArray) -> FloatArray:
@@ -115,8 +113,7 @@ def _log_mass(alpha: float, x: FloatArray) -> FloatArray:
     if alpha >= _TINY_ALPHA:
         return log_dirichlet_weight(alpha + 1.0, x)
     first, second = (polygamma(order, x + 1.0) - polygamma(order, 1.0) for order in (0, 1))
-    mass: FloatArray = alpha * first + 0.5 * alpha**2 * second
-    return mass
+    return np.asarray(alpha * first + 0.5 * alpha**2 * second)
 
 
 def log_row_weight(alphas: tuple[float, ...], lowest: int, highest: int, step: float) -> FloatArray:

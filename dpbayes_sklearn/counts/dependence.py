@@ -182,8 +182,7 @@ def dependence_sensitivity(n: int, n_values: int, n_classes: int) -> int:
 
     one_place = 4 * (n - 1)  # only the value or only the class is replaced
     return max(
-        one_place,
-        *(_change(n, *r, *s) for r, s in product(corners(n_values), corners(n_classes))),
+        one_place, *(_change(n, *r, *s) for r, s in product(corners(n_values), corners(n_classes)))
     )
 
 

@@ -59,7 +59,7 @@ class DirichletPrior:
     def update(self, released: ReleasedCounts | ReleasedCharacters) -> NetworkPosterior:
         """Return the belief after seeing released counts or character sums."""
         if not released.laws:
-            return plug_in(self, released)
+            return DirichletPosterior(self, released)
         return _INFERENCE[self.inference](self, released)
 
 
@@ -96,13 +96,6 @@ class DirichletPosterior(NetworkPosterior):
         return DirichletPosterior(self.prior, merged)
 
 
-def plug_in(
-    prior: DirichletPrior, released: ReleasedCounts | ReleasedCharacters
-) -> NetworkPosterior:
-    """Read released counts as exact ones."""
-    return DirichletPosterior(prior, released)
-
-
 def noise_aware(
     prior: DirichletPrior, released: ReleasedCounts | ReleasedCharacters
 ) -> NetworkPosterior:
@@ -122,7 +115,7 @@ def adaptive(
     return AdaptivePosterior(prior.network, prior.alphas, released.with_class(), ordered)
 
 
-_INFERENCE = {"plug_in": plug_in, "noise_aware": noise_aware, "adaptive": adaptive}
+_INFERENCE = {"plug_in": DirichletPosterior, "noise_aware": noise_aware, "adaptive": adaptive}
 """Inference is a function of the prior and of what was released."""
 
 

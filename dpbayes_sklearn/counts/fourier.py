@@ -38,14 +38,7 @@ from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.splits import depths, haar, inverse_haar, leaf_levels
 from dpbayes_sklearn.counts.tables import CountTables, Tables
-from dpbayes_sklearn.noise import (
-    DiscreteLaplace,
-    Marginal,
-    Noise,
-    NoiseLaw,
-    SupNorm,
-    least_noise,
-)
+from dpbayes_sklearn.noise import DiscreteLaplace, Marginal, Noise, NoiseLaw, SupNorm, least_noise
 from dpbayes_sklearn.noise.integers import random_source
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
@@ -119,16 +112,14 @@ def pair_types(size: int, same: bool = False) -> IntArray:
     own = np.broadcast_to(depths(size)[:, None], shared.shape)
     table = np.stack([own, own.T, (shared + product) // 2, (shared - product) // 2], axis=-1)
     pairs = table[np.diag_indices(size)] if same else table.reshape(-1, 4)
-    found: IntArray = np.unique(pairs, axis=0)
-    return found
+    return np.asarray(np.unique(pairs, axis=0))
 
 
 def _factor(support: Support, types: Sequence[IntArray]) -> IntArray:
     """Return m_S for all types of the variables of one support, an axis for each of them."""
 
     def over(column: Any) -> IntArray:
-        product: IntArray = reduce(np.multiply.outer, [column(types[u].T) for u in support])
-        return product
+        return np.asarray(reduce(np.multiply.outer, [column(types[u].T) for u in support]))
 
     total = over(lambda t: t[0]) + over(lambda t: t[1])
     return total - over(lambda t: t[2] + t[3]) - over(lambda t: t[2] - t[3])

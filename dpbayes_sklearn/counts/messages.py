@@ -113,8 +113,7 @@ class _Linear(Algebra):
         return a / peak if peak > 0.0 else a
 
     def of_log(self, log_weights: FloatArray) -> FloatArray:
-        weights: FloatArray = np.exp(log_weights - max(log_weights.max(), _LOWEST))
-        return weights
+        return np.asarray(np.exp(log_weights - max(log_weights.max(), _LOWEST)))
 
     def to_log(self, a: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
@@ -143,8 +142,7 @@ class _Log(Algebra):
         return total
 
     def scaled(self, a: FloatArray) -> FloatArray:
-        scaled: FloatArray = a - max(a.max(), _LOWEST)
-        return scaled
+        return np.asarray(a - max(a.max(), _LOWEST))
 
     def of_log(self, log_weights: FloatArray) -> FloatArray:
         return log_weights
@@ -243,9 +241,7 @@ class SumTree:
         left, right = (child.segment for child in node.children)
         values, which = np.unique(totals, return_inverse=True)
         candidates = np.arange(left.start, left.stop)
-        weights = np.stack(
-            [self._joint(left, right, int(value)) for value in values],
-        )
+        weights = np.stack([self._joint(left, right, int(value)) for value in values])
         cumulative = np.cumsum(weights, axis=1)[which]
         threshold = rng.random(len(totals)) * cumulative[:, -1]
         index = np.minimum((cumulative <= threshold[:, None]).sum(axis=1), len(candidates) - 1)

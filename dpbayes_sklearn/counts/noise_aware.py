@@ -27,7 +27,7 @@ different classes are then independent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -41,8 +41,7 @@ from dpbayes_sklearn.counts.count_lattice import (
     log_row_weight,
 )
 from dpbayes_sklearn.counts.messages import LINEAR, LOG, Algebra, Segment, SumTree, TotalsWindow
-from dpbayes_sklearn.counts.network import Network
-from dpbayes_sklearn.counts.posterior import NetworkPosterior, Totals, siblings
+from dpbayes_sklearn.counts.posterior import InferredPosterior, Totals, siblings
 from dpbayes_sklearn.counts.tables import ReleasedCounts, Tables
 from dpbayes_sklearn.noise import Marginal
 from dpbayes_sklearn.noise.law import NO_NOISE, UNKNOWN
@@ -313,8 +312,7 @@ class StarInference:
     def _known_class_counts(self) -> FloatArray | None:
         """Class counts that some table shows without noise."""
         if self.classes.exact:
-            known: FloatArray = self.classes.noisy[0]
-            return known
+            return np.asarray(self.classes.noisy[0])
         exact = (table.noisy.sum(axis=1) for table in self.tables if table.exact)
         return next(exact, None)
 
@@ -349,8 +347,7 @@ class StarInference:
         """Expected class probabilities (alpha + E[n_c]) / (sum of alphas + n)."""
         expected = np.array([values @ weights for values, weights in self.class_count_laws])
         total = self.classes.alpha + expected
-        mean: FloatArray = total / total.sum()
-        return mean
+        return np.asarray(total / total.sum())
 
     @cached_property
     def table_means(self) -> list[FloatArray]:
@@ -390,12 +387,11 @@ def dirichlet_draws(concentration: FloatArray, rng: np.random.Generator) -> Floa
     log_gamma = np.log(rng.standard_gamma(concentration + 1.0))
     log_gamma -= rng.standard_exponential(concentration.shape) / concentration
     weights = np.exp(log_gamma - log_gamma.max(axis=-1, keepdims=True))
-    draws: FloatArray = weights / weights.sum(axis=-1, keepdims=True)
-    return draws
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 @dataclass(frozen=True)
-class NoiseAwarePosterior(NetworkPosterior):
+class NoiseAwarePosterior(InferredPosterior):
     """Bayes on released counts and the public law of their noise.
 
     Nodes with the same parents are read together, through the row totals that their tables
@@ -405,10 +401,7 @@ class NoiseAwarePosterior(NetworkPosterior):
     totals is not propagated to other groups; see :attr:`exact`.
     """
 
-    network: Network
-    alphas: tuple[FloatArray, ...]
     released: ReleasedCounts
-    means: Tables = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "means", self._expected_tables())
@@ -460,10 +453,6 @@ class NoiseAwarePosterior(NetworkPosterior):
                 means[totals.root] = star.class_mean
         return tuple(means[u].reshape(s) for u, s in enumerate(self.network.shapes))
 
-    def mean(self) -> Tables:
-        """Return the expected tables given the released counts."""
-        return self.means
-
     def sample(self, rng: np.random.Generator, n: int) -> Tables:
         """Return joint draws: exact counts given released ones, then tables given counts."""
         draws: dict[int, FloatArray] = {}
@@ -473,7 +462,3 @@ class NoiseAwarePosterior(NetworkPosterior):
             if totals.root is not None:
                 draws[totals.root] = classes
         return tuple(draws[u].reshape(n, *s) for u, s in enumerate(self.network.shapes))
-
-    def merge(self, other: NoiseAwarePosterior) -> NoiseAwarePosterior:
-        """Return the belief after both batches, whose released counts and noises add up."""
-        return replace(self, released=self.released.merge(other.released))

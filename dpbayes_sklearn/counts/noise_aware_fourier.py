@@ -21,7 +21,7 @@ negative. Accelerated projected gradient steps find them (Beck and Teboulle 2009
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from math import prod
@@ -41,7 +41,7 @@ from dpbayes_sklearn.counts.fourier import (
 )
 from dpbayes_sklearn.counts.network import Network
 from dpbayes_sklearn.counts.noise_aware import dirichlet_draws
-from dpbayes_sklearn.counts.posterior import NetworkPosterior
+from dpbayes_sklearn.counts.posterior import InferredPosterior
 from dpbayes_sklearn.counts.splits import inverse_haar
 from dpbayes_sklearn.counts.tables import Tables
 from dpbayes_sklearn.noise import Marginal
@@ -202,8 +202,7 @@ class BooleanCharacters:
         probabilities, _ = self._solution
         ones = probabilities @ self.lattice.counts(self._class_points)
         total = self.class_alpha + np.array([self.n - ones, ones])
-        mean: FloatArray = total / total.sum()
-        return mean
+        return np.asarray(total / total.sum())
 
     @cached_property
     def table_means(self) -> list[FloatArray]:
@@ -351,8 +350,7 @@ def _places(network: Network) -> IntArray:
         for (support, shape), start in zip(shapes.items(), starts, strict=False)
     }
     tables = coefficient_tables(network, numbers, sum_count(network))
-    places: IntArray = np.concatenate([table.ravel() for table in tables]).astype(np.int64)
-    return places
+    return np.asarray(np.concatenate([table.ravel() for table in tables]).astype(np.int64))
 
 
 def _inverse_haar_along(axis: int, shapes: Sequence[tuple[int, ...]]) -> Any:
@@ -370,7 +368,7 @@ def _inverse_haar_of_table(axis: int, shape: tuple[int, ...]) -> Any:
 
 
 @dataclass(frozen=True)
-class NoiseAwareCharacters(NetworkPosterior):
+class NoiseAwareCharacters(InferredPosterior):
     """Inference from released character sums and the public law of their noise.
 
     For a star with two classes and two-valued features this is the exact posterior. For any other
@@ -383,10 +381,7 @@ class NoiseAwareCharacters(NetworkPosterior):
     taken as it was released: the sums of other characters say nothing about it.
     """
 
-    network: Network
-    alphas: tuple[FloatArray, ...]
     released: ReleasedCharacters
-    means: Tables = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "means", self._expected_tables())
@@ -427,10 +422,6 @@ class NoiseAwareCharacters(NetworkPosterior):
             return (*inference.table_means, inference.class_mean)
         return tuple(c / c.sum(axis=-1, keepdims=True) for c in self.concentrations)
 
-    def mean(self) -> Tables:
-        """Return the expected tables given the released sums."""
-        return self.means
-
     def sample(self, rng: np.random.Generator, n: int) -> Tables:
         """Return joint draws of the tables."""
         if self._boolean:
@@ -439,7 +430,3 @@ class NoiseAwareCharacters(NetworkPosterior):
         return tuple(
             dirichlet_draws(np.broadcast_to(c, (n, *c.shape)), rng) for c in self.concentrations
         )
-
-    def merge(self, other: NoiseAwareCharacters) -> NoiseAwareCharacters:
-        """Return the belief after both batches, whose released sums and noises add up."""
-        return replace(self, released=self.released.merge(other.released))

@@ -424,6 +424,11 @@ def mechanism_names() -> set[str]:
     return registered_names(tables_plan)
 
 
+def _public(mechanism: Mechanism, prior: DirichletPrior, facts: Facts) -> dict[str, Any]:
+    """Return what all plans of tables have in common."""
+    return {"mechanism": mechanism.name(), "prior": prior, "facts": facts}
+
+
 @tables_plan.register
 def _laplace(
     mechanism: Laplace, prior: DirichletPrior, facts: Facts, budget: Budget
@@ -431,9 +436,7 @@ def _laplace(
     structure = CountTables(prior.network, (), facts.n_bound)
     weight = Fraction(exact(mechanism.budget_split, "budget_split"))
     law = structure.law(mechanism.noise, budget.unit, Fraction(budget.epsilon), weight)
-    return NoisyTables(
-        cost=budget.without_delta, mechanism=mechanism.name(), prior=prior, facts=facts, law=law
-    )
+    return NoisyTables(cost=budget.without_delta, law=law, **_public(mechanism, prior, facts))
 
 
 @tables_plan.register
@@ -445,7 +448,7 @@ def _gaussian(
     variance = calibrated_variance(budget)(shifts) if shifts else Fraction(0)
     law = drawable(structure.gaussian_law(budget.unit, variance))
     cost = budget._replace(rho=gaussian_rho(variance, shifts) if shifts else Fraction(0))
-    return NoisyTables(cost=cost, mechanism=mechanism.name(), prior=prior, facts=facts, law=law)
+    return NoisyTables(cost=cost, law=law, **_public(mechanism, prior, facts))
 
 
 @tables_plan.register
@@ -459,12 +462,7 @@ def _(mechanism: Fourier, prior: DirichletPrior, facts: Facts, budget: Budget) -
     structure = CharacterSums(prior.network, {}, facts.n_bound)
     law = structure.law(mechanism.noise, budget.unit, Fraction(budget.epsilon))
     return NoisyCharacters(
-        cost=budget.without_delta,
-        mechanism=mechanism.name(),
-        prior=prior,
-        facts=facts,
-        law=law,
-        options=mechanism,
+        cost=budget.without_delta, law=law, options=mechanism, **_public(mechanism, prior, facts)
     )
 
 
@@ -475,31 +473,21 @@ def _(mechanism: Sampler, prior: DirichletPrior, facts: Facts, budget: Budget) -
     delta = budget.delta if law.loss > budget.epsilon else Fraction(0)
     return DrawnTables(
         cost=budget._replace(delta=delta, rho=rounded_up(law.rho)),
-        mechanism=mechanism.name(),
-        prior=prior,
-        facts=facts,
         law=law,
         n_draws=mechanism.n_samples,
         most=most,
+        **_public(mechanism, prior, facts),
     )
 
 
 @tables_plan.register
 def _(mechanism: MAP, prior: DirichletPrior, facts: Facts, budget: Budget) -> DrawnTables:
     turns, most = dirichlet.most_turns(facts)
-    return DrawnTables(
-        cost=budget.without_delta,
-        mechanism=mechanism.name(),
-        prior=prior,
-        facts=facts,
-        law=dirichlet.mode_law(mechanism, prior, turns, budget),
-        most=most,
-    )
+    law, public = dirichlet.mode_law(mechanism, prior, turns, budget), (mechanism, prior, facts)
+    return DrawnTables(cost=budget.without_delta, law=law, most=most, **_public(*public))
 
 
 def _exact(
     mechanism: Mechanism, prior: DirichletPrior, facts: Facts, budget: Budget
 ) -> ExactTables:
-    return ExactTables(
-        cost=budget.without_delta, mechanism=mechanism.name(), prior=prior, facts=facts
-    )
+    return ExactTables(cost=budget.without_delta, **_public(mechanism, prior, facts))

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +101,24 @@ class NetworkPosterior(ToArviz, ABC):
     @cached_property
     def _log_mean(self) -> Tables:
         return tuple(np.log(table) for table in self.mean())
+
+
+@dataclass(frozen=True)
+class InferredPosterior(NetworkPosterior):
+    """A belief that is inferred once, from what was released and the public law of its noise."""
+
+    network: Network
+    alphas: tuple[FloatArray, ...]  # Pseudo-counts of the values of every node.
+    released: Any
+    means: Tables = field(init=False, compare=False, repr=False)
+
+    def mean(self) -> Tables:
+        """Return the expected tables given what was released."""
+        return self.means
+
+    def merge(self, other: Self) -> Self:
+        """Return the belief after both batches, whose released numbers and noises add up."""
+        return replace(self, released=self.released.merge(other.released))
 
 
 def ancestral_sample(

@@ -97,8 +97,7 @@ def signs(size: int) -> IntArray:
 
 def depths(size: int) -> IntArray:
     """Return the number of splits above every value: at most the ceiling of log2(size)."""
-    above: IntArray = np.abs(signs(size)).sum(axis=1)
-    return above
+    return np.asarray(np.abs(signs(size)).sum(axis=1))
 
 
 @lru_cache(maxsize=256)
@@ -126,8 +125,7 @@ def inverse_haar(size: int) -> FloatArray:
 
 def leaf_levels(shape: tuple[int, ...]) -> IntArray:
     """Return h, the sum of the depths of a cell's values: it receives 2^-h of the total."""
-    levels: IntArray = reduce(np.add.outer, [depths(k) for k in shape])
-    return levels
+    return np.asarray(reduce(np.add.outer, [depths(k) for k in shape]))
 
 
 def sums_left_and_right(table: AnyArray) -> tuple[AnyArray, AnyArray]:
@@ -143,8 +141,7 @@ def leaf_probabilities(left: FloatArray) -> FloatArray:
     """
     h = signs(left.shape[-1] + 1)
     turns = np.where(h > 0, left[..., None, :], np.where(h < 0, 1 - left[..., None, :], 1.0))
-    probabilities: FloatArray = turns.prod(axis=-1)
-    return probabilities
+    return np.asarray(turns.prod(axis=-1))
 
 
 _MOST_ENUMERATED = 1000  # Up to this many records the loss of every pair of counts is computed.
@@ -162,8 +159,7 @@ def log_odds_of(omega: float) -> float:
 def _log_sum(log_terms: FloatArray) -> FloatArray:
     """Return log sum exp over the last axis, which is kept; scipy's costs ten times as much."""
     top = log_terms.max(axis=-1, keepdims=True)
-    total: FloatArray = top + np.log(np.exp(log_terms - top).sum(axis=-1, keepdims=True))
-    return total
+    return np.asarray(top + np.log(np.exp(log_terms - top).sum(axis=-1, keepdims=True)))
 
 
 @dataclass(frozen=True)
@@ -227,8 +223,7 @@ class SplitGrid:
     def law(self, left: npt.ArrayLike, right: npt.ArrayLike) -> FloatArray:
         """Return the normalised masses of the points for these powers."""
         log_law = self.log_weights(left, right)
-        masses: FloatArray = np.exp(log_law - _log_sum(log_law))
-        return masses
+        return np.asarray(np.exp(log_law - _log_sum(log_law)))
 
     def mass_sensitivity(self, a: float, b: float, n: int) -> float:
         r"""Return the most that one more turn changes the posterior mass of any point.

@@ -66,11 +66,7 @@ class Space:
 
 
 def count_by_state(
-    states: npt.NDArray[np.intp],
-    n_states: int,
-    codes: Codes,
-    sizes: Sequence[int],
-    space: Space,
+    states: npt.NDArray[np.intp], n_states: int, codes: Codes, sizes: Sequence[int], space: Space
 ) -> IntArray:
     """Count the rows in each state that hold each code; shape (n_states, columns, max(sizes)).
 
@@ -138,8 +134,7 @@ def _column_sums(ones: Codes) -> IntArray:
     whole = n // _BYTE
     sums_of_255 = ones[: whole * _BYTE].reshape(_BYTE, whole * d).sum(axis=0, dtype=np.uint8)
     rest = ones[whole * _BYTE :].sum(axis=0, dtype=np.uint8)
-    sums: IntArray = sums_of_255.reshape(whole, d).sum(axis=0, dtype=np.int64) + rest
-    return sums
+    return np.asarray(sums_of_255.reshape(whole, d).sum(axis=0, dtype=np.int64) + rest)
 
 
 def _together(

@@ -34,14 +34,7 @@ from dpbayes_sklearn.data.records import (
 )
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.domains import Categories, Interval
-from dpbayes_sklearn.schema.values import (
-    Kind,
-    Repeated,
-    as_cells,
-    as_numbers,
-    is_list,
-    readable,
-)
+from dpbayes_sklearn.schema.values import Kind, Repeated, as_cells, as_numbers, is_list, readable
 
 Hints = dict[tuple[str, Kind], str]
 """What helps, by the values that a domain expects and the kind that is given."""

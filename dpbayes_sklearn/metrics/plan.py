@@ -26,6 +26,7 @@ import numpy as np
 from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.metrics.intervals import Noisy, Score, auc, mean_of, ratio, simulated
 from dpbayes_sklearn.metrics.statistics import (
+    OUTERMOST_LOGIT,
     SCORE_STEPS,
     CellCounts,
     Classification,
@@ -35,7 +36,6 @@ from dpbayes_sklearn.metrics.statistics import (
     Regression,
     ScoreSums,
     Task,
-    score_step,
 )
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.privacy.budget import Budget, PrivacyUnit
@@ -262,8 +262,8 @@ class ReleasedEvaluation:
     def _scores(self) -> tuple[FloatArray, float, float]:
         """Counts by bin and class, the variance of their noise, and the width of a bin."""
         table = self.tables["scores"]
-        exact = table.law is None
-        return table.counts, table.variance, 0.0 if exact else score_step(len(table.counts))
+        width = 0.0 if table.law is None else 2 * OUTERMOST_LOGIT / (len(table.counts) - 2)
+        return table.counts, table.variance, width
 
     def _calibration_curve(self, level: float) -> CalibrationCurve:
         table = self.tables["confidence"]
@@ -440,7 +440,7 @@ def _parts(task: Task, scoring: Sequence[str], budget: Budget, n: int | None) ->
     if isinstance(task, Classification):
         tables = _tables(task, scoring, budget, n)
     else:
-        tables = [ScorePart(CUT, shape=(1, 2))] if task.may_cut else []
+        tables = [ScorePart(CUT, shape=(1, 2))] if task.largest_error < task.high - task.low else []
     by_class = {"confusion", "recall"} & {table.name for table in tables}
     summed = [m for m in scoring if m in task.columns and not (m == "accuracy" and by_class)]
     columns = [*dict.fromkeys(column for m in summed for column in task.columns[m])]

@@ -152,7 +152,8 @@ class ScoreSums:
         return SupNorm.of((SCORE_STEPS,) * number, unit.n_changed, epsilon)
 
 
-_OUTERMOST_LOGIT = 6.0  # Logit of the outermost edge between bins of scores.
+OUTERMOST_LOGIT = 6.0
+"""Logit of the outermost edge between bins of scores."""
 _OUTERMOST_CONFIDENCE = 0.998  # Probability of the outermost edge between bins of confidence.
 
 
@@ -221,7 +222,7 @@ class Classification:
     def edges(self, table: str, bins: int) -> FloatArray:
         """Return the public edges between bins: of scores, or of the confidence."""
         if table == "scores":
-            return np.asarray(expit(np.linspace(-_OUTERMOST_LOGIT, _OUTERMOST_LOGIT, bins - 1)))
+            return np.asarray(expit(np.linspace(-OUTERMOST_LOGIT, OUTERMOST_LOGIT, bins - 1)))
         ends = logit(1 / self.n_classes), logit(_OUTERMOST_CONFIDENCE)
         return np.asarray(expit(np.linspace(*ends, bins)))[1:]
 
@@ -276,11 +277,6 @@ class Regression:
         """The largest error in units of targets: half the distance of their bounds."""
         return self.largest_error / (self.high - self.low) * 2
 
-    @property
-    def may_cut(self) -> bool:
-        """Whether an error can be larger."""
-        return self.largest_error < self.high - self.low
-
     def _in_units(self, targets: FloatArray) -> FloatArray:
         half = (self.high - self.low) / 2
         return np.clip((targets - (self.low + half)) / half, -1.0, 1.0)
@@ -300,11 +296,6 @@ class Regression:
 
 
 Task = Classification | Regression
-
-
-def score_step(bins: int) -> float:
-    """Return the width of a bin of scores, on the scale of logits."""
-    return 2 * _OUTERMOST_LOGIT / (bins - 2)
 
 
 def checked(name: str, value: Any, low: float, high: float) -> float:

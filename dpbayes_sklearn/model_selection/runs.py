@@ -210,7 +210,8 @@ def run(
             f"public fact could tell before the search was charged: {failure}. What it says is not "
             "shown, because it could show what nothing was spent on."
         )
-    return Run(_noisy(score, fitted, rho, noise), candidate, fitted)
+    (noisy,) = noise.add([np.array([score])], score_law(fitted, rho))
+    return Run(int(noisy[0]), candidate, fitted)
 
 
 def _scored(
@@ -242,14 +243,8 @@ def _fit_within(model: AnySupervised, ready: Prepared, rho: Fraction) -> None:
         model._attach(given.public, model._carried_out(plan, given))
 
 
-def _noisy(score: int, model: AnySupervised, rho: Fraction | None, noise: Noise) -> int:
-    """Add noise to a score: Laplace for the epsilon of a fit, or Gaussian for a rho."""
-    (noisy,) = noise.add([np.array([score])], score_law(model, rho))
-    return int(noisy[0])
-
-
 def score_law(model: AnySupervised, rho: Fraction | None) -> NoiseLaw:
-    """Return the law of the noise of a score; that of no noise if epsilon is infinite."""
+    """Return Laplace noise of a score for the epsilon of a fit, or Gaussian noise for a rho."""
     moved, epsilon = sensitivity(model), exact(model.epsilon)
     if rho is not None:
         return DiscreteGaussian((representable_variance(moved**2 / (2 * rho)),), (1,))

@@ -245,14 +245,9 @@ class PrivateSearchCV(
 
     @property
     def _declared_unit(self) -> PrivacyUnit:
-        return self._last_step._unit
-
-    @property
-    def _last_step(self) -> AnySupervised:
-        """The model itself, or the one at the end of a pipeline."""
-        pipeline = isinstance(self.estimator, Pipeline)
-        model: Any = self.estimator.steps[-1][1] if pipeline else self.estimator
-        return cast("AnySupervised", model)
+        of: Any = self.estimator
+        last: AnySupervised = of.steps[-1][1] if isinstance(of, Pipeline) else of
+        return last._unit
 
     def _ledger(self) -> BudgetAccountant | None:
         own: BudgetAccountant | None = self.accountant

@@ -43,13 +43,13 @@ from scipy.special import erfcx, log_ndtr, ndtri, ndtri_exp
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise.discrete_laplace import WORDS, discrete_laplace
 from dpbayes_sklearn.noise.integers import RandomSource, Words, bernoulli, fill, rounds
-from dpbayes_sklearn.noise.law import NO_NOISE, Marginal, NoiseLaw, deviation_bound, draw
+from dpbayes_sklearn.noise.law import NO_NOISE, Chernoff, Marginal, NoiseLaw, draw
 
 _WIDEST_WINDOW = 40.0  # No window reaches farther out than this many standard deviations.
 
 
 @dataclass(frozen=True)
-class GaussianMarginal:
+class GaussianMarginal(Chernoff):
     """Gaussian noise in one number, with density proportional to exp(-x² / 2 variance).
 
     >>> GaussianMarginal(4.0).log_weight(np.array([0.0, -2.0, 4.0])).tolist()
@@ -75,10 +75,6 @@ class GaussianMarginal:
     def log_mgf(self, s: FloatArray) -> FloatArray:
         """Bound s²σ²/2: discrete Gaussian noise is sub-Gaussian."""
         return np.asarray(0.5 * self.variance * np.square(s))
-
-    def half_width(self, terms: int, nats: float) -> float:
-        """Chernoff bound of the sum of ``terms`` of them."""
-        return deviation_bound([(1.0, terms, self)], nats)
 
 
 @dataclass(frozen=True)
@@ -461,5 +457,4 @@ def _uniforms(size: int, source: RandomSource) -> FloatArray:
 
 
 def _normals(shape: tuple[int, int], source: RandomSource) -> FloatArray:
-    normals: FloatArray = ndtri(_uniforms(shape[0] * shape[1], source)).reshape(shape)
-    return normals
+    return np.asarray(ndtri(_uniforms(shape[0] * shape[1], source)).reshape(shape))

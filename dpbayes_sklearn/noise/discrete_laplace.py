@@ -52,16 +52,16 @@ from dpbayes_sklearn.noise.integers import (
 from dpbayes_sklearn.noise.law import (
     MAX_TERM,
     NO_NOISE,
+    Chernoff,
     Marginal,
     NoiseLaw,
-    deviation_bound,
     draw,
     representable_scale,
 )
 
 
 @dataclass(frozen=True)
-class LaplaceMarginal:
+class LaplaceMarginal(Chernoff):
     """Laplace noise in one number, with density proportional to exp(-abs(x) / scale).
 
     >>> LaplaceMarginal(2.0).log_weight(np.array([0.0, -3.0, 4.0])).tolist()
@@ -92,10 +92,6 @@ class LaplaceMarginal:
     def log_mgf(self, s: FloatArray) -> FloatArray:
         """-log(1 - s² b²)."""
         return -np.log1p(-((s * self.scale) ** 2))
-
-    def half_width(self, terms: int, nats: float) -> float:
-        """Chernoff bound of the sum of ``terms`` of them."""
-        return deviation_bound([(1.0, terms, self)], nats)
 
 
 @dataclass(frozen=True)
@@ -305,8 +301,7 @@ def _proposals(scale: Fraction, count: int, source: RandomSource) -> IntArray:
     signs = np.unpackbits(np.frombuffer(source(-(-magnitude.size // 8)), dtype=np.uint8))
     negative = signs[: magnitude.size].view(np.bool_)
     kept = np.flatnonzero((magnitude != 0) | ~negative)  # -0 would count 0 twice
-    signed: IntArray = np.where(negative, -magnitude, magnitude)[kept]
-    return signed
+    return np.asarray(np.where(negative, -magnitude, magnitude)[kept])
 
 
 def _magnitudes(scale: Fraction, count: int, source: RandomSource) -> IntArray:
@@ -315,8 +310,7 @@ def _magnitudes(scale: Fraction, count: int, source: RandomSource) -> IntArray:
     word = next(word for largest, word in WORDS if t <= largest)
     below_t = uniform_below(t, count, source, word)
     below_t = below_t[np.flatnonzero(bernoulli_exp(below_t, t, source))]
-    magnitude: IntArray = (below_t.astype(np.int64) + t * geometric(below_t.size, source)) // s
-    return magnitude
+    return np.asarray((below_t.astype(np.int64) + t * geometric(below_t.size, source)) // s)
 
 
 _SIXTY_DIGITS = Context(prec=60)  # Exponentials are computed with 60 digits.

@@ -218,8 +218,7 @@ def _far_out(order: float, x: FloatArray) -> FloatArray:
     fraction = x + 2.0 * _LEVELS + 1.0 - order
     for k in range(_LEVELS, 0, -1):
         fraction = x + 2.0 * k - 1.0 - order - k * (k - order) / fraction
-    log_q: FloatArray = order * np.log(x) - x - gammaln(order) - np.log(fraction)
-    return log_q
+    return np.asarray(order * np.log(x) - x - gammaln(order) - np.log(fraction))
 
 
 _DRAWN_CELLS = 1 << 18  # This many cells are drawn at a time.

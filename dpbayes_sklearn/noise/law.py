@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, singledispatch
 from numbers import Rational
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -42,6 +42,14 @@ class Marginal(Protocol):
 
     def half_width(self, terms: int, nats: float) -> float:
         """Bound that the sum of ``terms`` such noises crosses with probability below exp(-nats)."""
+
+
+class Chernoff:
+    """A marginal whose sums are bounded by its moment generating function."""
+
+    def half_width(self: Any, terms: int, nats: float) -> float:
+        """Bound that the sum of ``terms`` such noises crosses with probability below exp(-nats)."""
+        return deviation_bound([(1.0, terms, self)], nats)
 
 
 class NoiseLaw(ABC):
@@ -131,7 +139,7 @@ _CONVOLVED_NATS = 90.0
 
 
 @dataclass(frozen=True)
-class IndependentSum:
+class IndependentSum(Chernoff):
     """The sum of independent noises.
 
     >>> from dpbayes_sklearn.noise.discrete_laplace import LaplaceMarginal
@@ -163,16 +171,11 @@ class IndependentSum:
         distance = np.abs(x) / step
         beyond = np.maximum(distance - (len(table) - 1), 0.0)
         inside = np.interp(distance, np.arange(len(table)), table)
-        log_weight: FloatArray = inside + (table[-1] - table[-2]) * beyond
-        return log_weight
+        return np.asarray(inside + (table[-1] - table[-2]) * beyond)
 
     def log_mgf(self, s: FloatArray) -> FloatArray:
         """Sum of the log moment generating functions."""
         return np.asarray(sum(term.log_mgf(s) for term in self.terms))
-
-    def half_width(self, terms: int, nats: float) -> float:
-        """Chernoff bound of the sum of ``terms`` such sums."""
-        return deviation_bound([(1.0, terms, self)], nats)
 
 
 @lru_cache(maxsize=32)

@@ -49,7 +49,7 @@ from scipy.special import gammaln, kve
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise.integers import RandomSource, any_below, geometric, rounds
-from dpbayes_sklearn.noise.law import NoiseLaw, deviation_bound, draw
+from dpbayes_sklearn.noise.law import Chernoff, NoiseLaw, draw
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class MatrixNoise(NoiseLaw):
 
 
 @dataclass(frozen=True)
-class GammaDifference:
+class GammaDifference(Chernoff):
     r"""The difference of two Gamma variables: density :math:`|x|^{k-1/2}K_{k-1/2}(|x|/b)`.
 
     >>> GammaDifference(1.0, 2.0).log_weight(np.array([0.0, -3.0, 4.0])).tolist()
@@ -153,10 +153,6 @@ class GammaDifference:
     def log_mgf(self, s: FloatArray) -> FloatArray:
         """-k log(1 - s² b²)."""
         return -self.order * np.log1p(-((s * self.scale) ** 2))
-
-    def half_width(self, terms: int, nats: float) -> float:
-        """Chernoff bound of the sum of ``terms`` of them."""
-        return deviation_bound([(1.0, terms, self)], nats)
 
 
 BITS = 60

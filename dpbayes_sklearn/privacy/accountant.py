@@ -464,13 +464,7 @@ class BudgetAccountant:
 
     def __reduce__(self) -> tuple[Any, tuple[str, str, str, str, bool, str]]:
         ledger, ceiling = self._ledger, self._ceiling.written()
-        return _restored, (
-            ledger.path,
-            ledger.identity,
-            *ceiling,
-            ledger.durable,
-            ledger.allotment,
-        )
+        return _restored, (ledger.path, ledger.identity, *ceiling, ledger.durable, ledger.allotment)
 
     @property
     def _written(self) -> active.Written:
@@ -490,12 +484,7 @@ def _of_ancestors() -> BudgetAccountant | None:
 
 
 def _restored(
-    path: str,
-    identity: str,
-    epsilon: str,
-    delta: str,
-    durable: bool = True,
-    allotment: str = "",
+    path: str, identity: str, epsilon: str, delta: str, durable: bool = True, allotment: str = ""
 ) -> BudgetAccountant:
     """Return an accountant of a ledger that is looked at only when used.
 

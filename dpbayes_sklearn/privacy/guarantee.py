@@ -60,6 +60,7 @@ def registry_entry(guarantee: PrivacyGuarantee) -> dict[str, Any]:
             "This release is not private (epsilon is infinite): the registry has no entry for it."
         )
     mechanism = _MECHANISMS.get(guarantee.mechanism, f"{guarantee.mechanism} mechanism")
+    version = getattr(sys.modules.get("dpbayes_sklearn"), "__version__", "")
     deployment = {
         "dp_flavor": {
             "name": _flavour(guarantee),
@@ -85,9 +86,7 @@ def registry_entry(guarantee: PrivacyGuarantee) -> dict[str, Any]:
             "post_processing": "Inference, predictions and intervals use released values only.",
             "composition": "Steps of a release share its budget exactly, as fractions.",
         },
-        "implementation": {
-            "mechanisms": f"{mechanism} (dpbayes_sklearn {_version()}).",
-        },
+        "implementation": {"mechanisms": f"{mechanism} (dpbayes_sklearn {version})."},
     }
     return {"status": "Draft", "deployment": deployment}
 
@@ -105,10 +104,6 @@ def _unprotected(guarantee: PrivacyGuarantee) -> str:
     known = [*size, *label, "declared domains and parameters", "running time"]
     conditions = [f"It holds provided that {c}." for c in guarantee.conditions]
     return " ".join([f"Not protected: {', '.join(known)}.", *conditions])
-
-
-def _version() -> str:
-    return str(getattr(sys.modules.get("dpbayes_sklearn"), "__version__", ""))
 
 
 # Orders of the Rényi divergence at which hypothesis tests are bounded.

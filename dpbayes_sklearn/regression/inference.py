@@ -147,5 +147,4 @@ def _semidefinite(matrix: FloatArray) -> FloatArray:
     values, axes = np.linalg.eigh(matrix)
     if values[0] >= 0:
         return matrix
-    projected: FloatArray = (axes * np.maximum(values, 0.0)) @ axes.T
-    return projected
+    return np.asarray((axes * np.maximum(values, 0.0)) @ axes.T)

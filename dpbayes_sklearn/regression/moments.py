@@ -269,8 +269,7 @@ _DOUBLE = 2**53  # Integers up to here are exact in float64.
 def gram(records: LinearRecords, grid: int) -> IntArray:
     """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t)."""
     ask = partial(_gram, design=records.design, scale=records.scale, grid=grid)
-    sums: IntArray = records.total(ask)
-    return sums
+    return np.asarray(records.total(ask))
 
 
 def plain_gram(records: LinearRecords) -> FloatArray:

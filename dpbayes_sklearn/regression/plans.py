@@ -20,7 +20,7 @@ from dpbayes_sklearn.convex.draws import DrawsPlan
 from dpbayes_sklearn.convex.linear import LinearPlan
 from dpbayes_sklearn.convex.mode import MOST_PARAMETERS, ModePlan
 from dpbayes_sklearn.convex.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.convex.records import LinearRecords, check_unit
+from dpbayes_sklearn.convex.records import LinearRecords
 from dpbayes_sklearn.mechanisms import (
     MAP,
     Auto,
@@ -147,7 +147,8 @@ class MomentsPlan(StepPlan[LinearRecords, GaussianPosterior]):
 def plan(mechanism: Mechanism, prior: GaussianPrior, facts: Facts, budget: Budget) -> LinearRelease:
     """Return how a regression is released; what cannot be released is refused."""
     make = linear_plan.dispatch(type(mechanism))
-    check_unit(budget.unit)
+    if not budget.unit.whole_records:
+        raise ValueError("Linear regression protects whole records: privacy_unit='record'.")
     if budget.infinite and make is not linear_plan.dispatch(object):
         cost = budget.without_delta
         return ExactMoments(cost=cost, mechanism=mechanism.name(), prior=prior, facts=facts)

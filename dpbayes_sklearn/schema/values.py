@@ -99,8 +99,7 @@ class Repeated:
 
     def each(self, read: Callable[[AnyArray], AnyArray]) -> AnyArray:
         """Return what a function that reads every cell by itself gives; distinct ones once."""
-        found: AnyArray = read(self.cells)[self.places]
-        return found
+        return np.asarray(read(self.cells)[self.places])
 
 
 Column = AnyArray | Repeated
