@@ -191,7 +191,10 @@ class Design:
                 some = slice(start, min(start + step, n))
                 out = buffer[: some.stop - start]
                 if whole is not None:
-                    _map_together(whole[some], out, grid, maps)
+                    for x, mapped, rows in long_rows(whole[some], out, *maps):
+                        _map_numbers(x, [each.of(rows) for each in maps], mapped, grid or 1)
+                    if grid:
+                        np.rint(out, out=out)
                 elif places is None:
                     out = single[some]
                 else:
@@ -272,14 +275,6 @@ class _Maps(NamedTuple):
 
 def _side_by_side(columns: Sequence[AnyArray]) -> AnyArray:
     return np.column_stack(columns) if columns else np.empty((1, 0))
-
-
-def _map_together(whole: Any, out: FloatArray, grid: int | None, maps: _Maps) -> None:
-    """Write numbers of all columns, mapped."""
-    for x, mapped, rows in long_rows(whole, out, *maps):
-        _map_numbers(x, [each.of(rows) for each in maps], mapped, grid or 1)
-        if grid:
-            np.rint(mapped, out=mapped)
 
 
 def _map_numbers(chunk: Any, maps: Sequence[Any], out: FloatArray, grid: int) -> None:

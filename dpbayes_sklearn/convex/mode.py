@@ -19,6 +19,7 @@ import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
@@ -77,6 +78,7 @@ class Found:
     windows: Windows = field(default_factory=lambda: Windows.whole(0))
     squares: FloatArray = field(default_factory=lambda: np.zeros(0))  # Mean squares in windows.
     rows: InWindows | None = None
+    plan: PerturbedPlan | None = None  # Noise and ridge of the mode.
     mode: FloatArray = field(default_factory=lambda: np.zeros(0))
     # The expected parameters, and their variances.
     belief: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -183,7 +185,8 @@ class ModePlan(SumsPlan[GaussianPosterior]):
         """The perturbed mode."""
         delta = self.cost.delta if self.body(1.0).law.independent else Fraction(0)
         cost = Budget(self.mode_share, delta, self.cost.unit)
-        return perturbed_mode(cost, self.mode_law, self.ask_mode, self.read_mode, signed=False)
+        law = attrgetter("plan")
+        return perturbed_mode(cost, law, self.ask_mode, self.read_mode, signed=False)
 
     def ask_look(self, records: LinearRecords, found: Found) -> list[IntArray]:
         """Return the counts of targets, with missing ones last, and of numbers."""
@@ -206,10 +209,12 @@ class ModePlan(SumsPlan[GaussianPosterior]):
         squares = np.where(design.signs, 1.0, 1 / design.n_values)
         squares[design.numbers] = np.minimum((spreads / halves[design.numbers]) ** 2, 1.0)
         centre = own.centre if design.intercept else 0.0
-        return replace(
+        found = replace(
             found, n=n, target=Target(centre, own.spread), place=own,
             windows=Windows(centres, halves), squares=squares,
         )  # fmt: skip
+        rows, plan = self.problem(found) if self.mode_share else (None, None)
+        return replace(found, rows=rows, plan=plan)
 
     def problem(self, found: Found) -> tuple[InWindows, PerturbedPlan]:
         """Return how records are read, and the noise and ridge of the mode: all public."""
@@ -226,10 +231,6 @@ class ModePlan(SumsPlan[GaussianPosterior]):
         return rows, PerturbedPlan.of(
             shape, share, share * _VOLUME, self.cost.unit, lambda _: self.body(h), ridge
         )
-
-    def mode_law(self, found: Found) -> PerturbedPlan:
-        """Return the noise and ridge of the mode."""
-        return self.problem(found)[1]
 
     def with_constant(self, constant: float, each: FloatArray) -> FloatArray:
         """Return numbers of the coordinates, after that of the constant if there is one."""
@@ -250,8 +251,9 @@ class ModePlan(SumsPlan[GaussianPosterior]):
 
     def ask_mode(self, records: LinearRecords, found: Found) -> PerturbedLoss:
         """Return the loss of records in windows."""
-        rows, plan = self.problem(found)
-        return PerturbedLoss(HuberLoss(records, rows, len(plan.ridge)), plan)
+        assert found.rows is not None
+        assert found.plan is not None
+        return PerturbedLoss(HuberLoss(records, found.rows, len(found.plan.ridge)), found.plan)
 
     def read_mode(self, found: Found, mode: FloatArray) -> Found:
         """Return the mode, less what the ridge takes, and what is nominally known of its error.
@@ -261,14 +263,15 @@ class ModePlan(SumsPlan[GaussianPosterior]):
         levels have in common with the constant. Nor is it where numbers were not located: how much
         they vary is then not known (seven columns that are correlated: R2 .01 of .54, else .21).
         """
-        rows, plan = self.problem(found)
+        plan = found.plan
+        assert plan is not None
         seen, usual = found.n * self.with_constant(1.0, found.squares), self.usual(found)
         gain, error = seen / (seen + plan.ridge), plan.body.variance / (seen + plan.ridge) ** 2
         variance = 1 / (gain**2 / error + 1 / usual)
         joint = self.with_constant(1.0, self.prior.design.levels.astype(float)) > 0
         back = variance * gain / error if self.located else np.minimum(variance * gain / error, 1.0)
         belief = np.where(joint, 1.0, back) * mode
-        return replace(found, rows=rows, mode=mode, belief=belief, variance=variance)
+        return replace(found, mode=mode, belief=belief, variance=variance)
 
     def _loss(self, records: LinearRecords, found: Found) -> HuberLoss:
         assert found.rows is not None
