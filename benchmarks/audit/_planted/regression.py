@@ -164,7 +164,7 @@ FAULTS.rows(PARTS, {
            ), WHOLE),
     "All steps of second moments are drawn with twice their share":
         at(f"{ALL_MOMENTS}._step", lambda real, self, what, of, share, *rest: replace(
-               real(self, what, of, share, *rest), law=of.law(self.cost.unit, 16 * share)
+               real(self, what, of, share, *rest), law=of.law(self.cost.unit, 2 * share)
            ), SECOND),
     "Records of second moments have no limit":
         at(f"{SUMS}.shrinking", lambda _, length, limit: np.ones_like(length), SECOND),
