@@ -45,7 +45,7 @@ from dpbayes_sklearn.mechanisms import Laplace, Sampler
 from dpbayes_sklearn.noise import DiscreteGaussian, made_by
 from dpbayes_sklearn.preprocessing import scalers
 from dpbayes_sklearn.privacy.budget import Budget, Copies, PrivacyUnit
-from dpbayes_sklearn.regression.moments import GaussianBlock
+from dpbayes_sklearn.regression.gram import GaussianGram
 from dpbayes_sklearn.release import boundary
 
 _ROUNDING = 1 + 1e-9
@@ -157,7 +157,7 @@ def recordings(
 
 def _declared(drawn: Recording) -> Any:
     """Tell a recording what Gaussian noise, and a level of quantiles, lose at their sensitivity."""
-    gaussian, rate, seen = GaussianBlock.law, plans.rate, list[Any]()
+    gaussian, rate, seen = GaussianGram.law, plans.rate, list[Any]()
 
     def law(block: Any, rho: Any, grid: int) -> Any:
         found = gaussian(block, rho, grid)
@@ -171,7 +171,7 @@ def _declared(drawn: Recording) -> Any:
             drawn.declared = found * float(level.sensitivity(unit))
         return found
 
-    return planted((GaussianBlock, "law", law), (plans, "rate", rated))
+    return planted((GaussianGram, "law", law), (plans, "rate", rated))
 
 
 def claims(model: Any, ledger: dp.BudgetAccountant) -> list[tuple[str, Any, Any, Any]]:

@@ -20,12 +20,10 @@ from typing import Any, BinaryIO, NoReturn
 from uuid import uuid4
 
 from dpbayes_sklearn._compat import did_you_mean
-from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.schema import Categories, Interval, Schema
 from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.schema.values import Kind
 
-TextColumn = AnyArray
 _MISSING_CELL = ""  # What a line that is too short has in a column.
 REPLACED = "\ufffd"
 """What bytes that are not of the encoding of a file become."""

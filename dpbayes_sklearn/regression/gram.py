@@ -48,10 +48,10 @@ import numpy as np
 
 from dpbayes_sklearn._typing import Positions
 from dpbayes_sklearn.convex.design import Design
-from dpbayes_sklearn.noise import MatrixNoise, NoiseLaw
+from dpbayes_sklearn.noise import DiscreteGaussian, MatrixNoise, NoiseLaw
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
-from dpbayes_sklearn.regression.moments import Block, GaussianBlock, whole_block
+from dpbayes_sklearn.regression.moments import Block, whole_block
 
 # Squared weights. Larger weight = less noise in this coordinate's products, more in all others.
 # A sign varies more than a number between its bounds, and a sum matters less than a product.
@@ -134,9 +134,7 @@ def gram_block(design: Design, unit: PrivacyUnit = RECORD) -> GramMatrix | Block
     return min(blocks, key=lambda block: noise_of_products(design, block, Fraction(1)))
 
 
-def noise_of_products(
-    design: Design, block: GramMatrix | GaussianBlock | Block, share: Fraction
-) -> float:
+def noise_of_products(design: Design, block: GramMatrix | Block, share: Fraction) -> float:
     """Return the mean variance of all entries for a share, each counted by its weights."""
     matrix, squares = GramMatrix.of(design), np.zeros(design.width + 2)
     squares[np.unique(matrix.rows)] = [float(weight) ** 2 for weight in matrix.weights]
@@ -146,15 +144,29 @@ def noise_of_products(
 
 
 @dataclass(frozen=True)
-class GaussianGram(GaussianBlock):
-    """All entries of the moments that are not public."""
+class GaussianGram:
+    """All entries of the moments that are not public, in groups of equal weight."""
 
+    # rows, columns: Positions in the upper triangle; 0 is the constant, the last is the target.
+    rows: Positions
+    columns: Positions
+    sizes: tuple[int, ...]  # How many entries each group has, one group after the other.
+    weights: tuple[Fraction, ...]  # The w of every group.
+    bound: Fraction  # The c², in units of the sums.
     bound_of_one_record: Fraction  # The bound of a record that comes or goes.
 
     def protecting(self, unit: PrivacyUnit) -> GaussianGram:
         """Return the same sums for all records of a unit, which change them as many times."""
         change = self.bound_of_one_record if unit.size_is_secret else self.bound
         return replace(self, bound=unit.max_records**2 * change)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def law(self, rho: Fraction, grid: int) -> DiscreteGaussian:
+        """Return the law of rho-zCDP noise, on sums in units of 1/grid²."""
+        scale = self.bound * grid**4 / (2 * rho)
+        return DiscreteGaussian(tuple(scale / weight for weight in self.weights), self.sizes)
 
 
 def gaussian_gram(design: Design) -> GaussianGram:

@@ -50,29 +50,9 @@ from dpbayes_sklearn._typing import FloatArray, IntArray, Positions
 from dpbayes_sklearn.convex.design import Design, Scale
 from dpbayes_sklearn.convex.records import LinearRecords, coordinates
 from dpbayes_sklearn.data.records import Shard
-from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SupNorm, least_noise
+from dpbayes_sklearn.noise import DiscreteLaplace, NoiseLaw, SupNorm, least_noise
 from dpbayes_sklearn.noise.law import laplace_scale
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
-
-
-@dataclass(frozen=True)
-class GaussianBlock:
-    """Entries of the moments in groups of equal weight, one group after the other."""
-
-    # rows, columns: Positions in the upper triangle; 0 is the constant, the last is the target.
-    rows: Positions
-    columns: Positions
-    sizes: tuple[int, ...]  # How many entries each group has.
-    weights: tuple[Fraction, ...]  # The w of every group.
-    bound: Fraction  # The c², in units of the sums.
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def law(self, rho: Fraction, grid: int) -> DiscreteGaussian:
-        """Return the law of rho-zCDP noise, on sums in units of 1/grid²."""
-        scale = self.bound * grid**4 / (2 * rho)
-        return DiscreteGaussian(tuple(scale / weight for weight in self.weights), self.sizes)
 
 
 @dataclass(frozen=True)
@@ -87,17 +67,6 @@ class Block:
     # What one record adds to all entries at most, in L1; by default 1 to each.
     l1_of_one_record: int | None = None
     times: int = 1  # How many records are protected together.
-
-    @classmethod
-    def of(
-        cls,
-        l1_sensitivity: Fraction,
-        entry_sensitivities: IntArray,
-        l1_of_one_record: int | None = None,
-    ) -> Block:
-        """Return sums that are no products of coordinates, and have no positions."""
-        nowhere = np.zeros(len(entry_sensitivities), np.intp)
-        return cls(nowhere, nowhere, l1_sensitivity, entry_sensitivities, l1_of_one_record)
 
     def protecting(self, unit: PrivacyUnit) -> Block:
         """Return the same sums with the sensitivities for a unit of privacy."""
@@ -119,34 +88,15 @@ class Block:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @property
-    def squared(self) -> Fraction:
-        r"""Return the square of the L2 sensitivity: :math:`\|v\|_2^2 \le \max_i|v_i|\,\|v\|_1`.
-
-        Exact for sums that are no products; for products ``gaussian_gram`` has less noise.
-        """
-        return self.times**2 * int(self.entry_sensitivities.max(initial=0)) * self.l1_sensitivity
-
-    def gaussian(self) -> GaussianBlock:
-        """Return the same sums, to be released with Gaussian noise."""
-        size, one = (len(self),), (Fraction(1),)
-        return GaussianBlock(self.rows, self.columns, size, one, self.squared)
-
     def law(self, epsilon: Fraction, grid: int) -> NoiseLaw:
         """Return the law of the noise, on sums in units of 1/grid²: whichever varies less."""
-        unit = grid**2
-        return least_noise(
-            "auto",
-            {
-                "independent": partial(self._independent_noise, self.times * unit / epsilon),
-                "joint": partial(self._sup_norm, self.times * unit / epsilon),
-            },
-        )
+        scale = self.times * grid**2 / epsilon
+        independent, joint = partial(self._independent_noise, scale), partial(self._sup_norm, scale)
+        return least_noise("auto", {"independent": independent, "joint": joint})
 
     def _independent_noise(self, scale: Fraction) -> DiscreteLaplace:
-        return DiscreteLaplace.of(
-            laplace_scale(self.l1_sensitivity * scale, Fraction(1)), [len(self)]
-        )
+        own = laplace_scale(self.l1_sensitivity * scale, Fraction(1))
+        return DiscreteLaplace.of(own, [len(self)])
 
     def _sup_norm(self, scale: Fraction) -> SupNorm:
         law = SupNorm(laplace_scale(scale, Fraction(1)), tuple(self.entry_sensitivities.tolist()))
@@ -210,18 +160,12 @@ def whole_block(design: Design) -> Block:
         np.concatenate([b.entry_sensitivities for b in parts]),
         sum(b.l1_of_one_record or 0 for b in parts),
     )
-    return whole if design.intercept else _without(whole, 0, design.width + 1)
-
-
-def _without(block: Block, row: int, column: int) -> Block:
-    """Return the block without one entry; its L1 sensitivity can only shrink."""
-    keep = (block.rows != row) | (block.columns != column)
-    return replace(
-        block,
-        rows=block.rows[keep],
-        columns=block.columns[keep],
-        entry_sensitivities=block.entry_sensitivities[keep],
-    )
+    if design.intercept:
+        return whole
+    # without the sum of the target; the L1 sensitivity can only shrink
+    keep = (whole.rows != 0) | (whole.columns != design.width + 1)
+    rows, columns, each = whole.rows[keep], whole.columns[keep], whole.entry_sensitivities[keep]
+    return replace(whole, rows=rows, columns=columns, entry_sensitivities=each)
 
 
 def _counts(design: Design) -> tuple[int, int, int]:
@@ -268,16 +212,12 @@ _DOUBLE = 2**53  # Integers up to here are exact in float64.
 
 def gram(records: LinearRecords, grid: int) -> IntArray:
     """Return the sums of zz' in units of 1/grid², exactly, for z = (1, x, t)."""
-    ask = partial(_gram, design=records.design, scale=records.scale, grid=grid)
-    return np.asarray(records.total(ask))
+    return records.asked(_gram, grid=grid)
 
 
 def plain_gram(records: LinearRecords) -> FloatArray:
     """Return the sums of zz' in floats: not rounded to a grid."""
-    sums: FloatArray = records.total(
-        partial(_plain_gram, design=records.design, scale=records.scale)
-    )
-    return sums
+    return records.asked(_plain_gram)
 
 
 def _gram(shard: Shard, design: Design, scale: Scale, grid: int) -> IntArray:

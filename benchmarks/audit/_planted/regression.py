@@ -124,7 +124,7 @@ FAULTS.rows(GAUSSIAN, {
     "Products of a regression have 5 % less noise":
         at(GAUSSIAN_GRAM, changed(bound=lambda bound: bound * Fraction(361, 400)), "slope"),
     "A step draws with twice its share of rho":
-        at("regression.moments.GaussianBlock.law",
+        at("regression.gram.GaussianGram.law",
            lambda real, self, rho, grid: real(self, 2 * rho, grid), "slope"),
     "Products are composed for a tenth of epsilon more":
         at("regression.plans.composed_rho",
