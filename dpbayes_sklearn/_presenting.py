@@ -14,7 +14,7 @@ import sys
 import textwrap
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from html import escape
@@ -254,6 +254,17 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[object]], text: Iterable
     return tag("div", lines, class_=f"dpbayes-scroll{' dpbayes-wide' * wide}")
 
 
+def aligned(lines: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Return lines of cells side by side, the first ``left`` columns aligned to the left.
+
+    >>> aligned([("end", "events"), ("7", "12")], left=1)
+    ['end  events', '7        12']
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    forms = [f"{{:{'<' if j < left else '>'}{width}}}" for j, width in enumerate(widths)]
+    return ["  ".join(map(str.format, forms, line)) for line in lines]
+
+
 class Tabular(ABC):
     """A table of figures with a title above and notes below, as text, Markdown, LaTeX or HTML."""
 
@@ -272,16 +283,7 @@ class Tabular(ABC):
 
     def __repr__(self) -> str:
         heads, rows = self._body
-        lines = [heads, *rows]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        printed = [
-            "  ".join(
-                cell.ljust(width) if i == 0 else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in lines
-        ]
-        return "\n".join([*printed, *self._notes])
+        return "\n".join([*aligned([heads, *rows], left=1), *self._notes])
 
     def to_markdown(self) -> str:
         """Return the table as Markdown, with its notes below."""

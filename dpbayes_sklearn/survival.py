@@ -100,13 +100,7 @@ class SurvivalTable:
         ]
 
     def __repr__(self) -> str:
-        lines = [self.heads, *self.cells]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        padded = (
-            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-            for line in lines
-        )
-        return "\n".join([self.name, *padded])
+        return "\n".join([self.name, *_presenting.aligned([self.heads, *self.cells], left=0)])
 
     def _repr_html_(self) -> str:
         return _presenting.card(self.name, _presenting.table(self.heads, self.cells))

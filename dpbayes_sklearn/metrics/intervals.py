@@ -26,7 +26,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dpbayes_sklearn._presenting import QUIET, card, table, tag
+from dpbayes_sklearn._presenting import QUIET, aligned, card, table, tag
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.noise.integers import random_source
@@ -311,13 +311,8 @@ class Evaluation(Mapping[str, Any]):
         }
 
     def __repr__(self) -> str:
-        lines = [self.heads, *self.rows]
-        widths = [max(len(line[j]) for line in lines) for j in range(len(self.heads))]
-        text = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        ]
-        return "\n".join([*text, self.sentence])
+        lines = aligned([self.heads, *self.rows], left=len(self.heads))
+        return "\n".join([*map(str.rstrip, lines), self.sentence])
 
     def _repr_html_(self) -> str:
         parts = [tag("p", self.sentence, class_=QUIET)]

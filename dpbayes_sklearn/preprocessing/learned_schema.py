@@ -11,7 +11,7 @@ import numpy as np
 
 from dpbayes_sklearn._compat import did_you_mean
 from dpbayes_sklearn._presenting import remark
-from dpbayes_sklearn.base.estimator import PrivateEstimator, Where
+from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.spending import DELTA
 from dpbayes_sklearn.columns.plans import Found, FramePlan, NumbersAndTexts, TextCounts
 from dpbayes_sklearn.columns.quantiles import Answers, QuantileQuestions, SortedColumns
@@ -59,7 +59,7 @@ class FrameDomains(
 ):
     """The domains of the columns of a data frame; :func:`learn_schema` describes its parameters."""
 
-    _uses_n: Where = "in the schema"
+    _uses_n = "in the schema"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateEstimator._parameter_constraints,
