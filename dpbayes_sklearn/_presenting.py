@@ -363,9 +363,7 @@ class ToArviz:
         try:
             from arviz import from_dict
         except ImportError:
-            raise ImportError(
-                "to_arviz needs arviz. Install it with pip install 'dpbayes_sklearn[arviz]'."
-            ) from None
+            raise ImportError("to_arviz needs arviz. Install it with pip install arviz.") from None
         check_scalar(draws, "draws", Integral, min_val=1)
         drawn = self.sample(np.random.default_rng(random_state), int(draws))
         if not isinstance(drawn, tuple):
@@ -390,7 +388,7 @@ def check_matplotlib(caller: str) -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise ImportError(
-            f"{caller} needs matplotlib. Install it with pip install 'dpbayes_sklearn[plot]'."
+            f"{caller} needs matplotlib. Install it with pip install matplotlib."
         ) from None
 
 

@@ -38,7 +38,7 @@ def visits(n: int = 9000) -> Path:
     return _written(visits=table[patient % 3 > 0], later=table[patient % 3 == 0])
 
 
-def wages(n: int = 9000) -> Path:
+def wages(n: int = 27_000) -> Path:
     """Write ``wages.csv`` and ``others.csv``: wage per hour by schooling, experience and region.
 
     One in ten did not say what they earn.
@@ -52,7 +52,7 @@ def wages(n: int = 9000) -> Path:
         {"school": school, "experience": experience, "region": region, "wage": wage}
     )
     table.loc[rng.random(n) < 0.1, "wage"] = np.nan
-    return _written(wages=table[:6000], others=table[6000:])
+    return _written(wages=table[:18_000], others=table[18_000:])
 
 
 def baskets(n: int = 6000) -> Path:

@@ -27,7 +27,7 @@ with ledger:
     schema = Schema.learn(table, epsilon=0.3, columns=known, bins=None, target="wage")
     model = BayesianLinearRegression(0.7, schema=schema).fit(table, target="wage")
     found = private_score(model, others, others["wage"], scoring=["r2", "mae"], epsilon=1.0)
-card = model.card("html", evaluation=found, title="Wages", description="Survey of 6,000 people.")
+card = model.card("html", evaluation=found, title="Wages", description="Survey of 18,000 people.")
 _ = (here / "card.html").write_text(card)
 
 # %%
@@ -64,6 +64,6 @@ dpbayes learn wages.csv --target wage --numbers school experience wage --schema 
     --bins 0 --epsilon 0.3 --ledger budget.sqlite --ceiling 2 --out schema.json
 dpbayes fit wages.csv --target wage --schema schema.json --epsilon 0.7 --ledger budget.sqlite
 dpbayes evaluate model.json others.csv --target wage --epsilon 1 --scoring r2 mae \
-    --ledger budget.sqlite --title "Wages" --description "Survey of 6,000 people."
+    --ledger budget.sqlite --title "Wages" --description "Survey of 18,000 people."
 """
 shell(commands, here)

@@ -132,7 +132,7 @@ def _what_is_heard() -> Iterator[str]:
 
 def _models_that_are_kept() -> Iterator[str]:
     """Count the models that are there at a time, of searches with different numbers of runs."""
-    most = set()
+    most = []
     for count in (20, 60):
         made: list[weakref.ref[Any]] = []
         alive, run = [0], runs.run
@@ -146,8 +146,8 @@ def _models_that_are_kept() -> Iterator[str]:
         model = naive_bayes(**BAYES)
         with made_by(_always(count)), planted((runs, "run", counted)):
             PrivateSearchCV(model, {}).fit(X, Y)
-        most.add(max(alive))
-    if len(most) > 1:
+        most.append(max(alive))
+    if most[1] - most[0] > 10:  # by chance, one or two models wait for the garbage collector
         yield "the memory of a search grows with its secret number of runs"
 
 

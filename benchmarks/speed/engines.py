@@ -81,7 +81,7 @@ def spark_rows(file: str, sums: list[str]) -> None:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        return print("\nno Spark: pip install dpbayes_sklearn[spark]")
+        return print("\nno Spark: pip install pyspark pyarrow")
     if shutil.which("java") is None:
         return print("\nno Spark: it needs Java")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

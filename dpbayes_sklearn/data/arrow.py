@@ -327,5 +327,5 @@ def _arrow() -> Any:
         return import_module("pyarrow")
     except ImportError:
         raise ImportError(
-            "Tables and streams of Arrow need pyarrow: pip install dpbayes_sklearn[arrow]."
+            "Tables and streams of Arrow need pyarrow: pip install pyarrow."
         ) from None

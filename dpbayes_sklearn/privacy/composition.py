@@ -439,8 +439,8 @@ def privacy_loss_total(spends: Mapping[Spend, int], delta: float) -> float:
         from dp_accounting.pld import common, privacy_loss_distribution
     except ImportError:
         raise ImportError(
-            "total(method='pld') needs the optional dp-accounting package. Install "
-            "dpbayes_sklearn[pld], or use total()."
+            "total(method='pld') needs the package dp-accounting: pip install "
+            "dp-accounting, or use total()."
         ) from None
     concentrated = _parts(spends).rho
     others = [(spend.cost, count) for spend, count in spends.items() if spend.rho == math.inf]

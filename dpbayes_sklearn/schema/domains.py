@@ -25,6 +25,7 @@ from dpbayes_sklearn.schema.values import (
     Repeated,
     as_numbers,
     cells_of,
+    date_of_text,
     is_date,
     number_of,
 )
@@ -58,9 +59,10 @@ class Interval:
 
     Parameters
     ----------
-    low, high : float, date, datetime or datetime64
-        Public bounds, ``low < high``. Dates are converted to seconds since the start of 1970 in
-        UTC, and so are the dates of a column, whatever their unit and time zone.
+    low, high : float, date, datetime, datetime64 or text in ISO format
+        Public bounds, ``low < high``. Dates, such as ``"2020-12-31"``, are converted to seconds
+        since the start of 1970 in UTC, and so are the dates of a column, whatever their unit and
+        time zone.
     bins : int, optional
         Number of equal-width bins for discrete models, at most 65536. By default the ``n_bins`` of
         the estimator is used.
@@ -80,8 +82,7 @@ class Interval:
     >>> age = Interval(17, 90, bins=4)
     >>> age.encode(np.array([3, 20, 60, 1e9, np.nan]))
     array([0, 0, 2, 3, 2])
-    >>> from datetime import date
-    >>> admission = Interval(date(2020, 1, 1), date(2024, 1, 1), bins=4)
+    >>> admission = Interval("2020-01-01", "2024-01-01", bins=4)
     >>> admission.encode(np.array(["2019-05-01", "2021-06-01", "2023-12-24"], "datetime64[D]"))
     array([0, 1, 3])
     >>> Interval(0, 100, bins=4, missing="indicator").encode(np.array([3, 99, np.nan]))
@@ -98,13 +99,14 @@ class Interval:
 
     def __init__(
         self,
-        low: float | Date,
-        high: float | Date,
+        low: float | Date | str,
+        high: float | Date | str,
         bins: int | None = None,
         dates: bool = False,
         edges: Iterable[float] | None = None,
         missing: float | str | Date = "middle",
     ) -> None:
+        low, high = date_of_text(low), date_of_text(high)
         are_dates = is_date(low)
         if are_dates != is_date(high):
             raise ValueError("Interval bounds must be both numbers or both dates.")
@@ -114,7 +116,8 @@ class Interval:
             number = number_of(value) if real or are_dates else math.nan
             if not math.isfinite(number):
                 raise ValueError(
-                    f"Interval {name} must be a finite number or a date. Got {value!r} instead."
+                    f"Interval {name} must be a finite number, or a date such as '2020-12-31'. "
+                    f"Got {value!r} instead."
                 )
             object.__setattr__(self, name, number)
         if not _LEAST_SPAN <= self.high - self.low < math.inf:

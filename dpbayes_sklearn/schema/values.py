@@ -272,6 +272,13 @@ def is_date(value: object) -> bool:
     return isinstance(value, (date, np.datetime64))
 
 
+def date_of_text(value: Any) -> Any:
+    """Return the date or time that a text in ISO format means, and anything else as it is."""
+    with suppress(ValueError):
+        return datetime.fromisoformat(value) if isinstance(value, str) else value
+    return value
+
+
 def seconds(value: Any) -> float:
     """Return the number of one date or time, NaN if it is missing.
 

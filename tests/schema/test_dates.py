@@ -81,6 +81,7 @@ def test_coarse_units_and_what_is_far_away() -> None:
     "ends",
     [
         (date(2020, 1, 1), date(2024, 1, 1)),
+        ("2020-01-01", "2024-01-01T00:00Z"),
         (datetime(2020, 1, 1), datetime(2024, 1, 1, tzinfo=UTC)),
         (pd.Timestamp("2020-01-01"), pd.Timestamp("2024-01-01", tz="UTC")),
         (np.datetime64("2020-01-01"), np.datetime64("2024-01-01", "ns")),
@@ -95,9 +96,9 @@ def test_ends_of_every_type_are_the_same(ends: Any) -> None:
     ("low", "high", "message"),
     [
         (date(2020, 1, 1), 5, "both numbers or both dates"),
-        ("2020-01-01", "2024-01-01", "finite number or a date"),
+        ("1.1.2020", "1.1.2024", "finite number, or a date such as"),
         (date(2024, 1, 1), date(2020, 1, 1), "low < high"),
-        (pd.NaT, pd.NaT, "finite number or a date"),
+        (pd.NaT, pd.NaT, "finite number, or a date such as"),
     ],
 )
 def test_ends_that_are_refused(low: Any, high: Any, message: str) -> None:
