@@ -18,8 +18,8 @@ from dpbayes_sklearn.command_line.files import FileError, read_schema
 from dpbayes_sklearn.command_line.tables import PLAIN, CsvFile, Form, parsed, read_data, stored
 from dpbayes_sklearn.data.records import Columns
 from dpbayes_sklearn.schema import Categories, Interval
-from tests.command_line.test_commands import files as files
-from tests.command_line.test_commands import run
+from tests.main.test_commands import files as files
+from tests.main.test_commands import run
 
 ODD = ["1.5", "x", "", " 2 ", "1e400", "nan", "1_0", '"a\nb"', "3\r4", "no", "2020-01-01T00:00Z"]
 DOMAINS: dict[str, Any] = {

@@ -35,7 +35,7 @@ def enough(unit):
 
 
 named = pytest.mark.parametrize("unit", UNITS, ids=lambda u: u.label)
-# other units are in a layer of the audit, which tests/audit/test_faults.py runs in short
+# other units are in a layer of the audit, which tests/benchmarks/audit/test_faults.py runs in short
 others = pytest.mark.parametrize(
     "unit", [unit for unit in UNITS if unit not in audited.UNITS], ids=lambda u: u.label
 )

@@ -14,7 +14,7 @@ import pytest
 
 from dpbayes_sklearn import BudgetAccountant, LedgerError
 from dpbayes_sklearn.privacy import active
-from tests.privacy.test_block_workers import made_there
+from tests.privacy.test_active_workers import made_there
 
 FIT = """
 import sys

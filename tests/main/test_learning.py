@@ -9,8 +9,8 @@ from typing import Any
 from dpbayes_sklearn import BudgetAccountant, from_json
 from dpbayes_sklearn.command_line.files import read_schema
 from dpbayes_sklearn.schema import Categories, Interval
-from tests.command_line.test_commands import files as files
-from tests.command_line.test_commands import run
+from tests.main.test_commands import files as files
+from tests.main.test_commands import run
 
 
 def test_a_schema_is_learned(files: Path, capsys: Any) -> None:

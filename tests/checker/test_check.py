@@ -477,7 +477,7 @@ def test_other_texts_cannot_be_told(text: str) -> None:
 def test_it_imports_nothing_of_the_library(tmp_path: Path) -> None:
     file = tmp_path / "model.json"
     file.write_text(document(laplace), encoding="utf-8")
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     names = "('dpbayes_sklearn', 'sklearn', 'scipy')"
     seen = f"import sys, checker.check; print([m for m in sys.modules if m.startswith({names})])"
     found = subprocess.run(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import pages, report
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_plan_fits_its_time():

@@ -131,7 +131,7 @@ def test_worker_processes_of_worker_processes_are_charged():
 
 
 def nested_subprocess() -> None:
-    code = "from tests.privacy.test_block_workers import made_there; made_there(0)"
+    code = "from tests.privacy.test_active_workers import made_there; made_there(0)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
