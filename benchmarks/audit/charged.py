@@ -97,6 +97,7 @@ ODD: Mapping[str, tuple[Any, ...]] = {
     "x": ODD_NUMBERS,
     "t": (None, "", "zzz"),
     "k": (None, -(2**60), 2**62),
+    "years": ODD_NUMBERS,
 }
 WEIGHTS: Mapping[str, tuple[Any, ...]] = {
     "none": (1.0,),
@@ -105,7 +106,8 @@ WEIGHTS: Mapping[str, tuple[Any, ...]] = {
     "zeros": (0.0,),
 }
 MISSING = {"none": 0.0, "one": 0.0, "many": 0.4, "all": 1.0}
-TYPES = {name: pa.string() for name in ("t", "yes")} | dict.fromkeys(
+TARGETS = ("yes", "number", "kind")
+TYPES = {name: pa.string() for name in ("t", "yes", "kind")} | dict.fromkeys(
     ("k", "b", "person"), pa.int64()
 )
 
@@ -176,15 +178,18 @@ def cells(setting: Setting, odd: bool) -> dict[str, list[Any]]:
         "b": rng.integers(0, 2, n).tolist(),
         "yes": rng.choice(["no", "yes"], n).tolist(),
         "number": (low + (high - low) * rng.random(n)).tolist(),
+        "kind": np.resize(["u", "v", "w"], n).tolist(),
+        "years": (high - high / 4 * (np.arange(n) % 3)).tolist(),
         "person": (np.arange(n) // 2).tolist(),
         "weight": [1.0] * n,
     }
+    found["marked"] = found["x"]
     if odd:
         choices = WEIGHTS[setting.weights]
         found["weight"] = [choices[j] for j in rng.integers(0, len(choices), n)]
         gone = rng.random(n) < MISSING[setting.missing]
         gone[: setting.missing == "one"] = True
-        for name, place in product(("yes", "number"), np.flatnonzero(gone)):
+        for name, place in product(TARGETS, np.flatnonzero(gone)):
             found[name][place] = None
         for name, values in ODD.items():
             for place in rng.integers(0, n, 1 + n // 10):
@@ -200,6 +205,9 @@ def given(setting: Setting, way: Way, ledger: BudgetAccountant | None, odd: bool
         "t": Categories(["a", "b", "c"] if named else [0, 1, 2]),
         "k": Interval(0, 9, bins=3),
         "yes": Categories(["no", "yes"]),
+        "kind": Categories(["u", "v", "w"]),
+        "marked": Interval(*setting.bounds, bins=4, missing="indicator"),
+        "years": Interval(setting.bounds[1] / 4, setting.bounds[1]),
         None: None,
     }
     columns = {name: domains.get(name, interval) for name in way.columns}
@@ -222,7 +230,7 @@ def given(setting: Setting, way: Way, ledger: BudgetAccountant | None, odd: bool
     codes = {"a": 0, "b": 1, "c": 2}
     found["t"] = [codes.get(cell, np.nan) for cell in found["t"]]
     X = np.array([found[name] for name in way.columns], float).T
-    kinds = {"yes": object, "person": np.int64}
+    kinds = {"yes": object, "kind": object, "person": np.int64}
     roles = {role: np.array(found[c], kinds.get(c, float)) for role, c in roles.items()}
     if "target" in roles:
         roles["y"] = roles.pop("target")
@@ -345,10 +353,24 @@ WAYS: Mapping[str, Way] = {
     "DirichletMultinomial": fit(
         library.DirichletMultinomial, ("k",), categories=Categories(range(9), unseen=0)
     ),
+    "logistic regression of three classes": fit(
+        library.BayesianLogisticRegression,
+        ("t", "marked"),
+        target="kind",
+        axes={"mechanism": ("map",)},
+    ),
+    "classifier of three classes": fit(library.BayesianClassifier, ("t", "marked"), target="kind"),
+    "linear regression without a constant": fit(
+        library.BayesianLinearRegression, ("x", "marked"), target="number", fit_intercept=False
+    ),
     "BayesianCountRegression": fit(
         library.BayesianCountRegression, ("t", "x"), target="number", cap=4
     ),
+    "counts with an exposure": fit(
+        library.BayesianCountRegression, ("marked", "years"), target="number", cap=4, exposure=1
+    ),
     "LifeTable": fit(library.LifeTable, ("t", "x"), target="yes"),
+    "life table of one group": fit(library.LifeTable, ("x",), target="yes"),
     "NormalMean": fit(library.NormalMean, ("x",), bounds=("bounds",), axes=OF_MEANS),
     "GammaExponential": fit(library.GammaExponential, ("x",), bounds=("bounds",), axes=OF_MEANS),
     "PrivateMinMaxScaler": fit(PrivateMinMaxScaler, ("x", "k"), bounds=("bounds",)),

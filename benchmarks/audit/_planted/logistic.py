@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.audit._planted._fault import Faults, at, changed, returns, times
+from dpbayes_sklearn.logistic.blocks import PLACES
 
 FAULTS = Faults("logistic")
 MANY = "logistic, many columns, record"
@@ -98,4 +99,10 @@ FAULTS.rows("parts", {
            ), "rates, linear, person (2 records)"),
     "Square residuals count twice":
         at("rates.records._squares", times(2), RATES),
+})  # fmt: skip
+FAULTS.rows("after the charge", {
+    "The logarithm of an exposure is taken before it is clipped":
+        at("rates.records.Exposure.encode", lambda _, self, values: np.rint(
+               (np.log(values) - (ends := self._ends)[0]) / (ends[1] - ends[0]) * PLACES
+           ).astype(np.intp), "counts with an exposure"),
 })  # fmt: skip
