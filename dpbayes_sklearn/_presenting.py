@@ -90,12 +90,20 @@ class _Wrapped(logging.Formatter):
 def wrapped_log() -> Iterator[None]:
     """Print the library's remarks on standard error, wrapped, as long as the block lasts.
 
-    A log that the caller has configured is left as it is.
+    Each text is printed once. A log that the caller has configured is left as it is.
     """
     if _LOGGER.hasHandlers():
         yield
         return
+    said: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        text, before = record.getMessage(), len(said)
+        said.add(text)
+        return len(said) > before
+
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(is_new)
     handler.setFormatter(_Wrapped("note: %(message)s"))
     _LOGGER.addHandler(handler)
     try:

@@ -33,12 +33,14 @@ def told(handlers: list[logging.Handler]) -> list[str]:
         without_pytest.setattr(LOGGER, "handlers", list(handlers))
         with wrapped_log():
             LOGGER.warning(REMARK)
+            LOGGER.warning(REMARK)
         assert LOGGER.handlers == handlers
     return screen.getvalue().splitlines()
 
 
-def test_a_long_remark_is_wrapped() -> None:
+def test_a_long_remark_is_wrapped_and_printed_once() -> None:
     lines = told([])
+    assert sum(line.startswith("note:") for line in lines) == 1
     assert len(lines) > 2
     assert max(map(len, lines)) <= 98
     assert lines[0].startswith("note: The noise")
@@ -47,7 +49,7 @@ def test_a_long_remark_is_wrapped() -> None:
 def test_a_log_that_was_configured_is_left_alone() -> None:
     own = io.StringIO()
     assert told([logging.StreamHandler(own)]) == []
-    assert own.getvalue() == REMARK + "\n"
+    assert own.getvalue() == (REMARK + "\n") * 2
 
 
 # ------------------------------------------------------------------ silence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import re
 import textwrap
 from base64 import b64encode
 from collections.abc import Callable, Sequence
@@ -87,7 +88,7 @@ class Task(NamedTuple):
     cv: Any
     score: str
     column: str | None  # whose released table is drawn, for a classifier
-    mechanisms: tuple[str | Mechanism, ...] = ("laplace", "fourier", "map", "sampler")
+    mechanisms: tuple[str | Mechanism, ...]
 
 
 def tasks(repeats: int) -> list[Task]:
@@ -143,6 +144,7 @@ def _patients(repeats: int) -> Task:
         RepeatedKFold(n_splits=5, n_repeats=4 * repeats, random_state=0),
         "R²",
         None,
+        ("auto", "laplace", "fourier", "map", "sampler"),
     )
 
 
@@ -405,8 +407,8 @@ def _guarantees(result: Result) -> dict[tuple[str, ...], str]:
     for name, model in result.models.items():
         alike.setdefault(model.guarantee_.conditions, []).append(name)
     return {
-        tuple(names): str(result.models[names[0]].guarantee_).replace(
-            f"under the {names[0]} mechanism, ", ""
+        tuple(names): re.sub(
+            r"under the \w+ mechanism, ", "", str(result.models[names[0]].guarantee_)
         )
         for names in alike.values()
     }
