@@ -362,7 +362,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page = options.out / "report.html"
     page.write_text(report(first, drawn, results), encoding="utf-8")
     if not drawn:
-        print("\nNo figures: pip install matplotlib.")
+        print("\nNo figures: matplotlib is missing (pip install matplotlib).")
     print(f"\nReport: {page.resolve()}")
     return 0
 
