@@ -11,10 +11,10 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal -q
 
 # Each test worker has a core to itself, and no more. Tests start many processes, which should not
 # all compile the package, whatever the shell says about bytecode.
-test coverage test-oldest audit: export OPENBLAS_NUM_THREADS = 1
-test coverage test-oldest audit: export PYTHONDONTWRITEBYTECODE =
+test test-all coverage test-oldest audit: export OPENBLAS_NUM_THREADS = 1
+test test-all coverage test-oldest audit: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo test test-spark coverage lint format docs check audit bench bench-data bench-peers bench-speed bench-defaults bench-dp-ebm audit-peers test-oldest test-wheel release-check clean
+.PHONY: help demo test test-all test-spark coverage lint format docs check audit bench bench-data bench-peers bench-speed bench-defaults bench-dp-ebm audit-peers test-oldest test-wheel release-check clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -31,13 +31,16 @@ $(VENV)/.extra-%: setup.cfg pyproject.toml | $(BIN)/python
 demo: $(VENV)/.extra-plot  ## run the demonstration; figures and report go to demo_output/
 	$(BIN)/python -m dpbayes_sklearn --out demo_output
 
-test: $(VENV)/.extra-test  ## all tests and doctests
-	$(BIN)/python $(PYTEST)
+test: $(VENV)/.extra-test  ## tests and doctests, without the slowest: five minutes on 2 cores
+	$(BIN)/python $(PYTEST) -m "not slow"
 
-test-spark: $(VENV)/.extra-test $(VENV)/.extra-spark  ## one table in Spark, DuckDB, polars and memory (needs Java)
+test-all: $(VENV)/.extra-test  ## all tests and doctests
+	$(BIN)/python $(PYTEST) --durations=20
+
+test-spark: $(VENV)/.extra-test $(VENV)/.extra-spark  ## a cluster of Spark, and Spark Connect (needs Java)
 	$(BIN)/python -m pytest -q tests/data/test_spark.py
 
-coverage: $(VENV)/.extra-test  ## the same, and which branches they go through (half as long again)
+coverage: $(VENV)/.extra-test  ## all tests, and which branches they go through (half as long again)
 	$(BIN)/python $(PYTEST) --cov
 
 lint: $(VENV)/.extra-dev  ## style, types and the layers of the architecture
@@ -54,7 +57,7 @@ docs: $(VENV)/.extra-docs  ## build the documentation into build/html; a warning
 	@rm -rf docs/generated  # pages of modules that are gone
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/html
 
-check: lint test docs  ## everything that must hold before a commit
+check: lint test-all docs  ## everything that must hold before a commit
 
 audit: $(VENV)/.extra-test  ## try every privacy claim in earnest; one table, in about twenty minutes
 	$(BIN)/python -m benchmarks.audit --jobs $(WORKERS)

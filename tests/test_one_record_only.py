@@ -108,6 +108,7 @@ def test_batches_with_one_seed_have_noise_of_their_own() -> None:
     assert not any(np.array_equal(b - 2 * a, v - u) for a, b, u, v in pairs)
 
 
+@pytest.mark.slow
 def test_any_number_of_regression_draws_is_made() -> None:
     ledger = BudgetAccountant()
     model = BayesianLinearRegression(

@@ -71,6 +71,7 @@ def count_errors(model):
     return float(np.mean(errors))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["laplace", "fourier"])
 @pytest.mark.parametrize("target", [5.0, 40.0])
 def test_epsilon_for_counts_is_achieved(mechanism, target):
@@ -122,6 +123,7 @@ def coefficient_errors(model, n, repeats):
     return float(np.mean(errors))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["laplace", "sampler"])
 def test_epsilon_for_coefficients_is_achieved(mechanism, monkeypatch):
     monkeypatch.setattr("dpbayes_sklearn._simulation._REPEATS", 16)

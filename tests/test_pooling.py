@@ -101,6 +101,7 @@ def test_pooled_slopes_hold_the_truth_and_are_narrower():
     assert 0.4 < np.median(narrower) < 0.75  # three sites: 0.58
 
 
+@pytest.mark.slow
 def test_pooled_intervals_of_small_noisy_sites_hold_the_truth():
     draws, held = np.random.default_rng(3), []
     for seed in range(80):

@@ -45,6 +45,7 @@ def test_classes_of_other_mechanisms(mechanism):
     assert model.sample_targets(X[:5], n_draws=3).shape == (3, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"intervals": True}, {"mechanism": Sampler(50)}, {}])
 def test_classes_of_a_logistic_regression_have_their_probabilities(options):
     model = BayesianLogisticRegression(

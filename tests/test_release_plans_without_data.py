@@ -83,6 +83,7 @@ MECHANISMS = [
 each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: one.name())
 
 
+@pytest.mark.slow
 @each_mechanism
 def test_what_is_planned_can_be_released(mechanism):
     made = [
@@ -109,6 +110,7 @@ def test_noise_that_cannot_be_drawn_is_seen(monkeypatch):
         carried_out(mechanisms.Gaussian(), DESIGNS[6], 10**9, 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "sizes", "epsilons"),
     [((1, 20), (1, 10**9), (1e-6, 1e4)), ((2000,), (54_875,), (1.0,))],

@@ -33,6 +33,7 @@ def test_all_records_are_asked_where_their_number_is_secret(name: str) -> None:
     assert drawn_sample(100, 7, PrivacyUnit(name, neighbours="add_remove"), Noise.of(0)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", sorted_tables(), ids=lambda case: case.name)
 def test_a_table_that_is_sorted_again_loses_no_more(case: Any) -> None:
     assert next(case.findings(), None) is None

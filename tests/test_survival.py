@@ -80,6 +80,7 @@ def test_units(unit) -> None:
     assert len(model.survival("new")) == 8
 
 
+@pytest.mark.slow
 def test_intervals_of_small_and_noisy_tables_hold() -> None:
     rng, held, seen = np.random.default_rng(1), np.zeros(10), np.zeros(10)
     truth = np.exp(-0.7 * np.arange(1, 11) / 10)

@@ -191,6 +191,7 @@ def test_the_cost_of_copies_is_that_of_two_steps(unit: PrivacyUnit) -> None:
         assert inner.delta * (1 + Fraction(math.e)) <= budget.delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS[:2], ids=lambda u: u.label)
 def test_all_weighted_tables_of_two_records(unit: PrivacyUnit) -> None:
     # two records of the same total differ in the tables only, which have 24/25 of epsilon

@@ -54,6 +54,7 @@ def exact_statistics(fit):
     return fitted, arrays
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_no_exact_statistic_survives_a_fit(name):
     case = CASES[name]

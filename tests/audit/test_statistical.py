@@ -53,6 +53,7 @@ def test_no_noise_at_all_is_caught_by_all_numbers_it_shows():
     assert bound.epsilon > 2.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

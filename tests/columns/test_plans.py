@@ -98,6 +98,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["normal", "log-normal"])
 def test_a_range_does_not_cut_off_outer_edges(name):
     """With enough records edges have the error of their own share, 7/8 of the budget."""

@@ -164,6 +164,7 @@ def test_without_matplotlib_the_report_has_tables_and_cards(tmp_path, monkeypatc
     assert "Differentially private" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_it_is_run_by_the_name_of_the_package():
     command = [sys.executable, "-m", "dpbayes_sklearn", "demo", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -123,6 +123,7 @@ def test_a_broken_quote_after_many_batches_writes_no_prediction(
     assert (files / "out.csv").read_text() == "kept"
 
 
+@pytest.mark.slow
 def test_no_room_for_the_columns_is_said_before_the_charge(
     files: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

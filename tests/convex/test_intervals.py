@@ -34,6 +34,7 @@ def test_with_an_exact_matrix_it_is_weighted_least_squares():
     assert by_prior.max() < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weak", [2.0, 40.0])
 def test_intervals_hold_the_solution_however_noisy_the_matrix_is(weak):
     rng, p, inside, identified = np.random.default_rng(1), 3, [], []

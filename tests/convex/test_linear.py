@@ -245,6 +245,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("column", COLUMNS)
 def test_columns_and_targets_that_tell_nothing(column, target):
@@ -280,6 +281,7 @@ def test_no_numbers_or_missing_ones(domain, n):
             fitted(X, rng.random(n), schema, epsilon, fit_intercept=intercept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "epsilon"), [(60, 1.0), (4000, 1e4)])
 def test_two_hundred_columns(n, epsilon):
     rng = np.random.default_rng(0)

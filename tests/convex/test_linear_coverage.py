@@ -15,6 +15,7 @@ LINEAR = [n for n, family in FAMILIES.items() if family.group != "logistic" and 
 RELEASES, N = 3, 12_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", LINEAR)
 def test_intervals_and_predictions_hold(family):
     """With wide margins: few releases each, of which nominal intervals miss one in twenty."""

@@ -114,6 +114,7 @@ def test_what_was_shortened_is_never_longer_than_the_limit(limit):
         assert sum(int(v) ** 2 for v in column) <= STEPS**2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
 def test_neighbours_of_a_small_world_lose_what_is_claimed_and_nearly_attain_it(design, unit):

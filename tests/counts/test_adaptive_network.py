@@ -145,6 +145,7 @@ def test_draws_of_rows_whose_cells_are_known_unequally_well() -> None:
     np.testing.assert_allclose(draws.std(axis=0), deviation, rtol=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("inference", "n_values"),
     [*[("adaptive", k) for k in (2, 3, 4, 8)], ("noise_aware", 3), ("noise_aware", 4)],

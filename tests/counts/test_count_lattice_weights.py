@@ -77,6 +77,7 @@ def test_lattice_weight_of_a_tiny_alpha_keeps_its_digits(alpha):
     np.testing.assert_allclose(found[:7], np.log(masses[:7]), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1e-100, 1e-8, 1.0, 1e4, 1e9, 1e12])
 @pytest.mark.parametrize("step", [1.0, 3.7, 1e5])
 def test_every_alpha_gives_every_count_a_weight(alpha, step):

@@ -133,6 +133,7 @@ def test_a_coarser_lattice_changes_little(n, scale):
     assert 0 < difference < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", [BOOLEAN, MANY, GRAPH])
 def test_it_is_nearer_to_the_counts_than_plugging_in(network):
     errors = {"plug_in": 0.0, "noise_aware": 0.0}

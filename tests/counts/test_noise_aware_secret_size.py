@@ -47,6 +47,7 @@ def brute_star(classes, table, n, scales, alphas, most):
     return class_mean / total, table_mean / total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("classes", "table", "n", "alphas"),
     [
@@ -75,6 +76,7 @@ def test_a_star_is_exact(classes, table, n, alphas):
     assert np.allclose(drawn_tables[0].mean(axis=0), expected[1], atol=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noisy", "scale", "alpha"),
     [((-1, 4, 5), 2.0, (1, 1, 1)), ((3, 10), 3.0, (0.5, 4)), ((7, -3, 1), 1.5, (0.1, 0.1, 3))],
@@ -112,6 +114,7 @@ def test_adaptive_class_counts_weigh_the_released_number():
     assert (vague.deviation > exact.deviation).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [3e4, 1e6, 1e12])
 def test_memory_does_not_grow_with_the_noise(scale):
     tracemalloc.start()

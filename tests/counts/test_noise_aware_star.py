@@ -148,6 +148,7 @@ def test_means_equal_enumeration_of_all_count_tables(problem):
 SEVERAL = [[2.0, 2.0], [0.7, 3.0], [1.5, 1.5, 1.5], [0.4]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scales", SEVERAL)
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_of_several_batches(scales, seed):

@@ -129,6 +129,7 @@ for _ in range(5):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks on this system")
 def test_a_forked_child_does_not_wait_for_a_thread_that_it_lacks() -> None:
     command = [sys.executable, "-W", "ignore", "-c", FORKS]

@@ -161,6 +161,7 @@ def test_noise_in_the_shares_adds_to_the_doubt():
     assert sure[1, 1] == pytest.approx(about[1, 1] / 2)
 
 
+@pytest.mark.slow
 def test_noise_has_the_law_that_is_stated():
     levels = Blocks((Categories(range(3)),))
     found, records = known(levels, [RARE]), mapped(np.zeros((1, 1)), levels)
@@ -189,6 +190,7 @@ def test_strong_effects_are_inside_their_intervals():
     assert np.mean(inside, axis=0).min() >= 0.85
 
 
+@pytest.mark.slow
 def test_what_noise_hides_has_no_estimate():
     rng = np.random.default_rng(5)
     X = np.column_stack([rng.normal(size=20_000), rng.random(20_000) < 0.001])

@@ -123,6 +123,7 @@ def quantiles(records, plan, found):
     return np.interp(found[:, 1], axes[1], (cdf - marginal / 2) / cdf[-1])
 
 
+@pytest.mark.slow
 def test_it_has_the_density_of_the_proof():
     records, plan = mapped(*RECORDS), plan_for(4, 4, prior=1.0)
     found = draws(records, plan, 800)
@@ -223,6 +224,7 @@ def worst_sides(plan, others=30):
     return [step(s, plan) for s in sides]
 
 
+@pytest.mark.slow
 def test_audit_sees_half_the_noise():
     sides = worst_sides(plan_for(2, 61, prior=1e-6))
     assert sides[0].loss(sides[1]) > 1.99

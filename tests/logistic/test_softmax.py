@@ -146,6 +146,7 @@ def test_it_has_the_density_of_the_proof():
         assert (min(p_values) > SMALLEST_P) == right
 
 
+@pytest.mark.slow
 def test_what_was_found_is_as_near_as_the_plan_says():
     rng = np.random.default_rng(0)
     for n_classes, intercept in product((3, 5), (True, False)):

@@ -383,6 +383,7 @@ def test_a_plan_reads_no_record(files: Path, capsys: Any) -> None:
     assert "There is no column 'age'" in run(capsys, "plan", "data.csv", *plan, "--sep", ";")[2]
 
 
+@pytest.mark.slow
 def test_a_ledger_is_not_reminded_of(files: Path, capsys: Any) -> None:
     fit = ("fit", "data.csv", "--target", "job", "--schema", "classes.json", "--epsilon", "1")
     assert "No --ledger" not in run(capsys, *fit, "--ledger", "new.sqlite", "--ceiling", "1")[1]

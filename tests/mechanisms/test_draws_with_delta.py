@@ -58,6 +58,7 @@ def test_rho_adds_up_over_tables_and_epsilon_does_too():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["record", "feature"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-3), (0.5, 0.01)])
 def test_no_neighbours_of_a_small_world_exceed_delta(unit, epsilon, delta):

@@ -55,6 +55,7 @@ NETWORKS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("epsilon", [0.1, Fraction(1, 3), 5])
 @pytest.mark.parametrize("unit", [RECORD, FEATURE])

@@ -148,6 +148,7 @@ def test_a_sensitivity_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.loss == 2.0
 
 
+@pytest.mark.slow
 def test_a_grid_that_the_noise_does_not_know_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ClassRows, "steps", property(lambda self: self.scale))
     found = enumerate_loss(Laplace(noise="joint"), PAIR, 2, epsilon=3.0)

@@ -168,6 +168,7 @@ def test_estimators_know_the_bound() -> None:
     assert classifier(noise="independent").fit(X, y).utility_bound(delta) > 2 * bound
 
 
+@pytest.mark.slow
 def test_planning_is_achieved() -> None:
     X, y = data()
     model = classifier().set_params(temperature=1)

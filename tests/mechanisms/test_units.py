@@ -41,6 +41,7 @@ others = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @others
 @pytest.mark.parametrize("noise", ["independent", "joint"])
 @pytest.mark.parametrize("family", [Laplace, Fourier])
@@ -88,6 +89,7 @@ def test_choices_among_posteriors_lose_no_more_than_epsilon(k, mechanism):
 ONE_COLUMN, TWO_COLUMNS = (Interval(-1, 1),), (Interval(-1, 1), Categories([*"ab"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["laplace", "fourier"])
 @pytest.mark.parametrize(
     ("unit", "columns"),
@@ -103,6 +105,7 @@ def test_moments_lose_no_more_than_epsilon(unit, mechanism, columns):
     assert found.loss > 0.4  # not all steps have their worst case at the same pair
 
 
+@pytest.mark.slow
 @named
 def test_the_sensitivity_of_moments_is_what_records_do(unit):
     design = Design((Interval(-1, 1), Categories([*"abc"]), Interval(-1, 1)))

@@ -35,6 +35,7 @@ PIPE = make_pipeline(
 GRID = {"privateselectkbest__k": [1, 4]}
 
 
+@pytest.mark.slow
 def test_a_search_is_one_charge_and_the_winner_a_pipeline():
     ledger = BudgetAccountant()
     search = PrivateSearchCV(PIPE, GRID, epsilon=3.0, accountant=ledger, runs_per_candidate=2)

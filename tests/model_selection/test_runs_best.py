@@ -30,6 +30,7 @@ def test_the_first_of_the_highest_score_wins(n_jobs: Any, n: int) -> None:
     assert (best.score, best.candidate) == (max(scores), scores.index(max(scores)))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_runs() -> None:
     made: list[weakref.ref[Any]] = []
 

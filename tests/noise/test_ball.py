@@ -45,6 +45,7 @@ def test_no_direction_is_preferred(p):
     assert kstest(bent[:, 0] ** 2, law).pvalue < SMALLEST_P / 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 4])
 def test_variances_and_bounds_are_those_of_the_law(p):
     law = BallNoise(Fraction(1000), p)

@@ -62,6 +62,7 @@ def chi_square(draws: Draws, variance: Fraction) -> float:
     return float(stats.chisquare(cells, expected).pvalue)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", VARIANCES, ids=lambda v: f"{float(v):.3g}")
 def test_the_law_passes_and_five_percent_on_either_side_is_rejected(variance: Fraction) -> None:
     source = random_source(20)

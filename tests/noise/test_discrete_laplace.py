@@ -57,6 +57,7 @@ def chi_square(draws: npt.NDArray[np.int64], scale: Fraction) -> float:
     return float(stats.chisquare(cells, expected).pvalue)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES, ids=lambda scale: f"{float(scale):.3g}")
 def test_the_law_passes_and_five_percent_on_either_side_is_rejected(scale: Fraction) -> None:
     source = random_source(20)

@@ -266,6 +266,7 @@ def kinds():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["proportion", "shares", "regression", "means", "rates"])
 def test_other_models_answer_too(kind):
     """Every draw is charged, new, and about the parameters; draws of a session scatter about it."""

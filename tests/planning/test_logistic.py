@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dpbayes_sklearn import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
@@ -37,6 +39,7 @@ def test_recommendation_compares_the_classifiers_of_two_classes():
     assert recommend(line, 2000, epsilon=1.0).model == ""
 
 
+@pytest.mark.slow
 def test_recommendation_knows_the_limit_of_several_classes():
     model = BayesianLogisticRegression(bounds=([0] * 5, [1] * 5), classes=[0, 1, 2])
     few, many = (recommend(model, n, epsilon=1.0) for n in (1800, 2000))  # 3 x 16 parameters

@@ -177,6 +177,7 @@ def test_no_place_for_a_temporary_ledger(monkeypatch, tmp_path):
         BudgetAccountant(1)
 
 
+@pytest.mark.slow
 def test_temporary_ledger_goes_with_its_process_and_not_with_a_child():
     code = """
 import os, sys

@@ -56,6 +56,7 @@ def test_another_temporary_folder_does_not_hide_the_block(tmp_path):
     assert len(accountant) == 1
 
 
+@pytest.mark.slow
 def test_a_process_that_was_started_in_the_block_refuses_when_it_was_left():
     command = [sys.executable, "-c", FIT.format(WHEN_TOLD)]
     with BudgetAccountant() as accountant:
@@ -71,6 +72,7 @@ def test_a_block_that_cannot_be_confirmed_is_refused(said):
     assert "Pass accountant=" in outcome(**{active._VARIABLE: said})
 
 
+@pytest.mark.slow
 def test_the_child_of_a_killed_process_is_charged(tmp_path):
     command = [sys.executable, "-c", FIT.format(WHEN_TOLD)]
     path = tmp_path / "ledger"

@@ -67,6 +67,7 @@ def other_units():
     yield "transformer", lambda ledger: PrivateMinMaxScaler(accountant=ledger).fit(frame)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "fit", [fit for _, fit in other_units()], ids=[n for n, _ in other_units()]

@@ -47,6 +47,7 @@ def test_a_generator_beside_the_source_is_found(line: str, tmp_path: Path) -> No
     assert list(source_code(tmp_path)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_planted_fault_is_seen(fault: Fault) -> None:
     with fault.planted():

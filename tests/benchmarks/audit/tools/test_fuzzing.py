@@ -124,6 +124,7 @@ def test_the_same_data_in_every_dtype_have_the_same_statistics(X):
         assert len(slopes) == 1
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from(TOTAL))
 @settings(max_examples=60)
 def test_every_mechanism_bears_odd_records_and_forgets_them(seed, case):

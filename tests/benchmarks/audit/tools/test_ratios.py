@@ -83,6 +83,7 @@ def test_every_pair_uses_up_most_of_its_claim(case: statistical.Trial) -> None:
 FAST = list({str(c.mechanism): c for c in reversed(statistical.CASES) if c.part >= 0.5}.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FAST, ids=lambda case: f"{case.what}, {case.mechanism}")
 def test_half_the_noise_is_seen(case: statistical.Trial) -> None:
     _, sound, caught = statistical.bounds_of(case, 0.0, seeds=(0, 1))
@@ -109,6 +110,7 @@ def test_gaussian_noise_shows_most_of_its_claim_and_ten_percent_less_of_it_more(
     assert bound() > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", regression.CASES, ids=str)
 def test_half_the_noise_of_any_step_of_a_regression_is_seen(
     case: regression.ReplacedRecord,
@@ -129,6 +131,7 @@ def _has_matrix_noise(step: Any) -> bool:
     return isinstance(step, Added) and isinstance(step.law, MatrixNoise)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [regression.matrix_steps, regression.score_steps])
 def test_half_of_noise_of_matrices_and_of_a_ball_is_seen(steps: Any) -> None:
     one, other, whole = steps()
@@ -137,6 +140,7 @@ def test_half_of_noise_of_matrices_and_of_a_ball_is_seen(steps: Any) -> None:
     assert audit_ratios([one], [other], 20_000, sharper=True).epsilon > share
 
 
+@pytest.mark.slow
 def test_half_the_noise_of_the_steps_of_a_logistic_regression_is_seen() -> None:
     # mode and draws: tests/logistic
     for name, (one, other, whole), _ in regression.logistic_steps():

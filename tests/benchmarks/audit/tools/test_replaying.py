@@ -52,6 +52,7 @@ def ledger() -> BudgetAccountant:
     return BudgetAccountant(delta=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subject", [s for s in SUBJECTS if s.name not in FEW], ids=str)
 def test_nothing_but_the_release_tells_neighbours_apart(
     subject: Subject, ledger: BudgetAccountant

@@ -45,6 +45,7 @@ def people(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, rng.integers(0, 2, n), who
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [*MODELS, *ONE], ids=str)
 @pytest.mark.parametrize("freeze", ["choke point", "draws"])
 @pytest.mark.parametrize("n", [40, 1200])
