@@ -67,8 +67,9 @@ def gradients(asked: Json, law: Json, unit: Unit) -> Loss:
     parts = [Fraction(s) / r for s, r in zip(shape["squares"], ridge, strict=True)]
     q = max(parts) if shape["together"] else sum(parts, Fraction(0))
     expect(law["jitter"], "noise of every parameter", law["jitter"]["sides"] == [1] * len(ridge))
-    classes = asked.get("classes", 2)
-    rank, noises = classes - 1, classes if classes > 2 else 1  # of second derivatives; by class
+    classes, one = asked.get("classes", 2), asked.get("ordered", False)
+    # of second derivatives; a noise for each class, or one for a mean over the cuts of an order
+    rank, noises = classes - 1, 1 if one or classes < 3 else classes
     expect(shape["rank"], f"a rank of {rank}", shape["rank"] == rank)
     jitter, volume = 2 / fraction(law["jitter"]["scale"]), unit.k * rank * logarithm(1 + q / rank)
     noise, moved = body["law"], unit.m * body["steps"]
@@ -79,6 +80,7 @@ def gradients(asked: Json, law: Json, unit: Unit) -> Loss:
         cells = moved + noises * (2 * max(noise.get("values", [1])) - 1)
         loss = by_norm(noise, l2=moved, sup=moved, rows=cells).pure or Fraction(0)
         return Loss(loss + volume + jitter)
+    expect(one, "Gaussian noise of classes without an order", not one)
     *blocks, constant = (fraction(v) for v in noise["parameters"])
     pairs = zip(noise["numbers"][:-1], blocks, strict=True)
     norm = 1 / constant + sum((1 - Fraction(1, size)) / v for size, v in pairs)

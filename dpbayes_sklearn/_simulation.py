@@ -24,6 +24,7 @@ from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.logistic.blocks import even_nodes
 from dpbayes_sklearn.logistic.curvature import Curvature
+from dpbayes_sklearn.logistic.ordered import OrderedPosterior
 from dpbayes_sklearn.logistic.posterior import LogisticPosterior, answer_by_row
 from dpbayes_sklearn.logistic.record_sums import LabelledRecords
 from dpbayes_sklearn.noise import Noise
@@ -323,7 +324,7 @@ class LogisticSimulation(_GuessedColumns):
         super().__init__(estimator, n, n_features)
         self.public = _numbered(estimator._declared_schema(n, n_features))
         prior = estimator._prior(self.public)
-        self.blocks, self.n_classes = prior.blocks, prior.n_classes
+        self.blocks, self.n_classes, self.has_cuts = prior.blocks, prior.n_classes, prior.has_cuts
         _, budget = estimator._shares(estimator._budget())
         self._budgets = budget, Budget(math.inf, unit=budget.unit)
         self._plan_of = partial(estimator._plan, prior, Facts(n))
@@ -346,7 +347,10 @@ class LogisticSimulation(_GuessedColumns):
         table, classes = self._features(), Categories(range(self.n_classes))
         z = self._log_odds(table, self._true())
         centred = (z - z.mean(axis=0)) * (_LOG_ODDS / max(float(z.std()), 1e-12))
-        if self.n_classes > 2:
+        if self.has_cuts:
+            hidden = (centred + self.rng.logistic(size=self.n)).argsort().argsort()
+            y = hidden * self.n_classes // self.n
+        elif self.n_classes > 2:
             y = (centred + self.rng.gumbel(size=centred.shape)).argmax(axis=1)
         else:
             y = (self.rng.random(self.n) < expit(centred)).astype(np.int64)
@@ -357,13 +361,15 @@ class LogisticSimulation(_GuessedColumns):
 
     def _true(self) -> LogisticPosterior:
         """Return effects of all columns alike, not scaled yet."""
-        p, others = self.blocks.parameters, self.n_classes - 1
+        p, others = self.blocks.parameters, 1 if self.has_cuts else self.n_classes - 1
         shape = (others, p) if others > 1 else (p,)
         nodes, effects = even_nodes(len(self.blocks.numbers)), self.rng.normal(size=shape)
         nothing = np.zeros(shape)
         return LogisticPosterior(effects, nodes, 1 + nothing, nothing, 1.0, *Curvature.none())
 
     def _log_odds(self, table: Table, effects: LogisticPosterior) -> FloatArray:
+        if isinstance(effects, OrderedPosterior):  # of a higher class
+            effects = effects.plain
         return np.asarray(answer_by_row(self.blocks, effects, np.asarray, table))
 
 

@@ -22,7 +22,6 @@ from dpbayes_sklearn.counts.posterior import NetworkPosterior
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.reading import check_kinds, classes_from_data
 from dpbayes_sklearn.data.records import Records
-from dpbayes_sklearn.logistic.release import few_records
 from dpbayes_sklearn.logistic_regression import BayesianLogisticRegression
 from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
@@ -162,8 +161,8 @@ class BayesianClassifier(
             share, budget = self._shares(self._budget())
             facts = Facts(n, (SizePlan.of(share).law,) if share.epsilon else ())
             with suppress(ValueError):  # more columns, levels or records than it is for
-                plan = logistic._plan(logistic._prior(public), facts, budget)
-                if plan.rho >= few_records(public.classes.n_values):
+                prior = logistic._prior(public)
+                if logistic._plan(prior, facts, budget).rho >= prior.few_records:
                     return logistic
         return naive
 

@@ -30,7 +30,6 @@ from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import AnyEstimator, PrivateEstimator
 from dpbayes_sklearn.classifier import BayesianClassifier
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
-from dpbayes_sklearn.logistic.release import few_records
 from dpbayes_sklearn.mechanisms import resolve_mechanism
 from dpbayes_sklearn.privacy import PrivacyUnit, exact
 from dpbayes_sklearn.release import Facts
@@ -371,8 +370,9 @@ def _noise_ratio(
     rarest = _rarest(shares, classes)
     if _simulation(estimator) is LogisticSimulation:
         _, budget = estimator._shares(estimator._budget())
-        plan: Any = estimator._plan(estimator._prior(public), Facts(n), budget)
-        few, evenness = few_records(classes), rarest * (1 - rarest) * classes**2 / (classes - 1)
+        prior = estimator._prior(public)
+        plan: Any = estimator._plan(prior, Facts(n), budget)
+        few, evenness = prior.few_records, rarest * (1 - rarest) * classes**2 / (classes - 1)
         return float(few / plan.rho / evenness)
     # bins, and the share of the temperature, depend on epsilon: noise is compared without them
     epsilon, scale = float(estimator.epsilon), 1.0

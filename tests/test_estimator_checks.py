@@ -83,6 +83,7 @@ DECLARED = [
     dpbayes_sklearn.BayesianClassifier(bounds=(-5, 5)),
     dpbayes_sklearn.BayesianNaiveBayes(bounds=(-5, 5)),
     dpbayes_sklearn.BayesianNetworkClassifier(bounds=(-5, 5)),
+    dpbayes_sklearn.BayesianLogisticRegression(bounds=(-5, 5), ordered=True),
     # an infinite target must raise, which it does only where its bounds are not declared
     dpbayes_sklearn.BayesianLinearRegression(bounds_X=(-5, 5)),
 ]

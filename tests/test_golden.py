@@ -114,6 +114,8 @@ def models(unit: str) -> Iterator[tuple[Any, ...]]:
         labels = [*range(int(y.max()) + 1)]
         logistic = BayesianLogisticRegression(bounds=(-3, 5), classes=labels, **given)
         yield f"logistic, {len(labels)} classes", logistic, NUMBERS, y
+        ordered = clone(logistic).set_params(ordered=True)
+        yield f"logistic, {len(labels)} ordered classes", ordered, NUMBERS, y
     for scaler in (
         PrivateKBinsDiscretizer(5),
         PrivateStandardScaler(bounds=(-3, 5)),

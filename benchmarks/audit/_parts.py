@@ -521,6 +521,12 @@ def _logistic() -> Iterator[Neighbourhood]:
             name = f"logistic, {len(labels)} classes, {unit.label}"
             among = others.assign(y=np.arange(len(others)) % len(labels))
             yield Neighbourhood(name, several, among, own, unit, 0.8)
+        if effects == "linear":
+            schema = dp.Schema(SCHEMA.columns, dp.Categories(range(4)))
+            cut = clone(model).set_params(intervals="auto", schema=schema, ordered=True)
+            ends = tuple((*row[:-1], 3 * row[-1]) for row in own)
+            among = others.assign(y=np.arange(len(others)) % 4)
+            yield Neighbourhood(f"logistic, ordered, {unit.label}", cut, among, ends, unit, 0.9)
         draws = clone(model).set_params(mechanism="sampler", intervals=False)
         yield Neighbourhood(
             f"logistic, sampler, {effects}, {unit.label}", draws, others, own, unit, 0.6

@@ -68,13 +68,13 @@ class Declared(NamedTuple):
     what: str
 
 
-def classes_declared(classes: Any, schema: Schema | None) -> Declared:
-    """Return the classes in order: of the parameter, or of the schema."""
+def classes_declared(classes: Any, schema: Schema | None, ordered: bool = False) -> Declared:
+    """Return the classes of the parameter, or of the schema: sorted unless they are ordered."""
     unseen = None
     if classes is None and schema is not None and schema.target is not None:
         listed = schema.classes
         classes, unseen = listed.labels, listed.unseen if listed.names_unseen else None
-    domain = None if classes is None else declared_classes(classes, unseen)
+    domain = None if classes is None else declared_classes(classes, unseen, ordered)
     return Declared("classes", domain, "classes")
 
 

@@ -64,6 +64,9 @@ _SEARCH = Fraction(1, 64)  # The noise that hides where the search ends gets thi
 _MOST_SEARCH = Fraction(64)  # From this budget on the jitter is far below any other error.
 _FINEST = -30  # The finest lattice of what is released is two to this power.
 _FLOATS = 2.0**-46  # Relative error, at most, of adding up a few terms in floats.
+# Relative error of parameters near a centre that is not 0: K of them that are sums of K products
+# each err by sqrt(K) (K + 5) 2^-53, and K is at most 128.
+_AT_CENTRE = 2.0**-40
 _NARROW = 2.0**-40  # Parts of a step smaller than this are not distinguished: steps may be long.
 _CUT = 1e-3  # Parameters farther from those asked for than this were cut at their reach.
 _UPWARD = 1 + 2.0**-40  # This factor covers the rounding of floats.
@@ -154,13 +157,15 @@ class Shape(NamedTuple):
         """The largest second derivative."""
         return self.n * float(self.squares.max() if self.together else self.squares.sum())
 
-    def slack(self, inexact: float, farthest: float) -> float:
+    def slack(self, inexact: float, farthest: float, pulled: float = 0.0) -> float:
         """Return what is not exact about a gradient, with noise that is inexact and so far out.
 
-        Floats add up terms, each at most as long as all of them together.
+        Floats add up terms, each at most as long as all of them together. ``pulled`` is the length
+        of the ridge times its centre.
         """
         largest = self.n * self.slope + farthest
-        return self.n * self.rounding + inexact + _FLOATS * math.sqrt(len(self.squares)) * largest
+        floats = _FLOATS * math.sqrt(len(self.squares)) * largest + _AT_CENTRE * pulled
+        return self.n * self.rounding + inexact + floats
 
     def reachable(self, ridge: FloatArray, slack: float) -> float:
         """Return a norm of the gradient, what is not exact included, that a search goes below."""
@@ -204,11 +209,12 @@ class PerturbedPlan:
         search = search_share(epsilon)
         body = body_of(epsilon - search - volume)
         ridge = raised(ridge_of(body), shape, volume, unit)
-        slack = shape.slack(body.inexact, body.farthest)
+        centre = np.zeros(len(ridge)) if centre is None else centre
+        pulled = float(np.linalg.norm(ridge * centre))
+        slack = shape.slack(body.inexact, body.farthest, pulled)
         error = shape.reachable(ridge, slack)
         step = 2.0 ** max(math.ceil(math.log2(error / float(ridge.min()))), _FINEST)
         jitter = SupNorm.of((1,) * len(ridge), 2, search)
-        centre = np.zeros(len(ridge)) if centre is None else centre
         return cls(body, ridge, centre, error, slack, step, jitter, shape)
 
 

@@ -87,11 +87,15 @@ def plan_mode(
     prior: float | None,
     delta: Exact = Fraction(0),
     heaviest: float = 1.0,
+    rank: int = 1,
+    centre: FloatArray | None = None,
 ) -> PerturbedPlan:
     """Choose ridge and noise; ``prior`` is the prior precision, None for the public rule.
 
     With a delta the noise is Gaussian where that has less variance. ``heaviest`` is the largest
     weight that the sigmoid of a record has in its residual, which is at most 1 all the same.
+    ``rank`` is that of a record's second derivatives: it is a mean of so many. The ridge pulls
+    parameters to a public ``centre``, by default 0.
     """
     left = search_delta(delta, search_share(epsilon))
 
@@ -101,7 +105,9 @@ def plan_mode(
         )
 
     shape, noise_of = shape_of(blocks, n, heaviest), partial(_noise, blocks, delta=left, unit=unit)
-    return plan_of(shape, epsilon, unit, noise_of, ridge_of, partial(body_of, blocks))
+    if rank > 1:  # sums of a mean err by fewer roundings than a residual has
+        shape = shape._replace(rank=rank, rounding=2 * shape.rounding)
+    return plan_of(shape, epsilon, unit, noise_of, ridge_of, partial(body_of, blocks), centre)
 
 
 def plan_of(
@@ -111,13 +117,14 @@ def plan_of(
     noise_of: Callable[[Fraction], GradientNoise],
     ridge_of: Callable[[GradientNoise], FloatArray],
     body: Callable[[GradientNoise], Body],
+    centre: FloatArray | None = None,
 ) -> PerturbedPlan:
     """Share epsilon between the determinants, as far as a wanted ridge needs it, and noise."""
     left = epsilon - search_share(epsilon)
     ridge = np.maximum(ridge_of(noise_of(left * _EXPECTED)), shape.n / _RECORDS_PER_RIDGE)
     volume = min(volume_of(shape, ridge, unit), left * _VOLUME)
     return PerturbedPlan.of(
-        shape, epsilon, volume, unit, lambda share: body(noise_of(share)), lambda _: ridge
+        shape, epsilon, volume, unit, lambda share: body(noise_of(share)), lambda _: ridge, centre
     )
 
 
@@ -179,14 +186,11 @@ def _rounding(blocks: Blocks, largest: float) -> float:
     return 2.0**-53 * 1.01 * (size + 5) * parts * largest
 
 
-def exact_mode(
-    records: MappedRecords, blocks: Blocks, ridge: FloatArray, heaviest: float = 1.0
-) -> FloatArray:
+def exact_mode(loss: LogisticLoss, ridge: FloatArray, heaviest: float = 1.0) -> FloatArray:
     """Return the mode without noise, where no privacy is asked for."""
-    loss, nothing = LogisticLoss(records, blocks), np.zeros(blocks.parameters)
-    shape = shape_of(blocks, loss.n, heaviest)
-    slack = shape.slack(0.0, 0.0)
-    search = Search(loss, ridge, nothing, nothing, slack)
+    shape = loss.shape(heaviest)
+    slack = shape.slack(0.0, 0.0, float(np.linalg.norm(ridge * loss.centre)))
+    search = Search(loss, ridge, loss.centre, np.zeros(len(ridge)), slack)
     return search.minimum(shape.reachable(ridge, slack))
 
 
@@ -206,6 +210,15 @@ class LogisticLoss:
     def n_parameters(self) -> int:
         """The p."""
         return self.blocks.parameters
+
+    @property
+    def centre(self) -> FloatArray:
+        """What the ridge pulls parameters to."""
+        return np.zeros(self.n_parameters)
+
+    def shape(self, heaviest: float = 1.0) -> Shape:
+        """Return what is public about it."""
+        return shape_of(self.blocks, self.n, heaviest)
 
     def at(self, w: FloatArray) -> FloatArray:
         """Return the parameters of the nearest coefficients on the lattice."""

@@ -138,6 +138,10 @@ class LogisticPosterior(ToArviz):
             for each in contrasts
         )
 
+    def answers(self, z: FloatArray) -> FloatArray:
+        """Return the log odds of rows; of three classes and more, one column for each."""
+        return z[:, 0] if z.shape[1] == 1 else z
+
     def fits(self, blocks: Blocks, n_classes: int = 2) -> bool:
         """Tell whether all arrays have the shapes and signs that a model needs."""
         p, several = blocks.parameters, n_classes > 2
@@ -286,7 +290,7 @@ def answer_by_row(
                 own[:] = constant
                 for j, value in enumerate(values):
                     own += value[codes[:, j]]
-        return of(z[:, 0] if len(by_class) == 1 else z)
+        return of(posterior.answers(z))
 
 
 def more_probable(classes: AnyArray, log_odds: FloatArray) -> AnyArray:

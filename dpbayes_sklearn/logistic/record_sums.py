@@ -132,6 +132,7 @@ class Reader(NamedTuple):
     blocks: Blocks
     classes: Categories | None
     counted: bool = False
+    above: int | None = None  # Labels tell whether a class is above this one, if it is given.
 
     def weight(self, labels: AnyArray) -> Any:
         """Return what the sigmoid of a record is multiplied by in its residual."""
@@ -141,10 +142,13 @@ class Reader(NamedTuple):
         """Yield codes and labels, many records at a time."""
         if self.classes is None:
             for rows, codes in shard.table.chunks():
-                yield codes, shard.target[rows]
+                yield codes, self._labels(shard.target[rows])
             return
         for rows, codes in self.blocks.chunks(shard.table):
-            yield codes, self.classes.encode(shard.target[rows])
+            yield codes, self._labels(self.classes.encode(shard.target[rows]))
+
+    def _labels(self, classes: AnyArray) -> AnyArray:
+        return classes if self.above is None else classes > self.above
 
     def histograms(self, shard: Shard, columns: tuple[int, ...]) -> IntArray:
         """Count bins of numbers, missing values last, and levels of other columns."""

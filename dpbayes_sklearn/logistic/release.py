@@ -51,19 +51,27 @@ from dpbayes_sklearn.logistic.mode import (
     plan_mode,
     records_per_parameter,
 )
+from dpbayes_sklearn.logistic.ordered import (
+    OrderedLoss,
+    OrderedPosterior,
+    plan_ordered,
+    with_cuts,
+)
 from dpbayes_sklearn.logistic.posterior import LogisticPosterior
 from dpbayes_sklearn.logistic.record_sums import (
     MOST_RECORDS,
     CodedRecords,
     LabelledRecords,
+    MappedRecords,
     on_lattice,
 )
-from dpbayes_sklearn.logistic.softmax import SoftmaxLoss, exact_classes, plan_classes
+from dpbayes_sklearn.logistic.softmax import SoftmaxLoss, plan_classes
 from dpbayes_sklearn.mechanisms import Mechanism, Sampler
 from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
 from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Step, StepPlan, composed
 
+# Of ordered classes, which have one parameter a column each, the second times their number.
 _FEW_RECORDS, _FEW_WITH_CLASSES = 20, 40
 _LOOK_SHARE = Fraction(1, 10)  # Histograms of the numbers get this part of epsilon.
 # The curvature gets the first part of epsilon, or the second if records are very many.
@@ -77,11 +85,6 @@ _COUNT_DOUBT = 0.5  # This many standard deviations are taken off a released cou
 _WINDOW_TAIL = 0.005  # At most this share of the values lies beyond each end of a window.
 _SURE_TAIL = 1.5  # A tail within a window exceeds this many standard deviations of noise.
 _PREDICTION_SCALE = 2.0  # Predictions multiply the mode by 1 + this / sqrt(n epsilon / p).
-
-
-def few_records(n_classes: int) -> int:
-    """Return the records times epsilon per parameter below which naive Bayes is usually better."""
-    return _FEW_RECORDS if n_classes == 2 else _FEW_WITH_CLASSES
 
 
 class Look(NamedTuple):
@@ -179,6 +182,59 @@ class LogisticPrior:
     precision: float | None = None  # Prior precision of the contrasts; None for the public rule.
     intervals: bool | None = None  # Whether the curvature is released; None for the public rule.
     n_classes: int = 2
+    ordered: bool = False  # Whether three classes and more have an order.
+
+    @property
+    def has_cuts(self) -> bool:
+        """Whether the mode has a block of cuts between classes."""
+        return self.ordered and self.n_classes > 2
+
+    @property
+    def of_mode(self) -> tuple[Blocks, int]:
+        """The blocks of the mode, and its classes: two of ordered ones, with a block of cuts."""
+        cut = self.has_cuts
+        return (with_cuts(self.blocks, self.n_classes), 2) if cut else (self.blocks, self.n_classes)
+
+    @property
+    def few_records(self) -> int:
+        """Records times epsilon per parameter below which naive Bayes is usually better."""
+        if self.n_classes == 2:
+            return _FEW_RECORDS
+        return _FEW_WITH_CLASSES * (self.n_classes if self.has_cuts else 1)
+
+    @property
+    def structure(self) -> dict[str, Any]:
+        """What the loss of a mode follows from."""
+        known = {"kind": "gradients", "signed": not self.has_cuts, "classes": self.n_classes}
+        return known | ({"ordered": True} if self.has_cuts else {})
+
+    def loss(self, records: MappedRecords) -> LogisticLoss:
+        """Return the loss of all records."""
+        blocks, n_classes = self.of_mode
+        if n_classes > 2:
+            return SoftmaxLoss(records, blocks, n_classes)
+        return (OrderedLoss if self.has_cuts else LogisticLoss)(records, blocks)
+
+    def perturbed(
+        self, n: int, epsilon: Fraction, unit: PrivacyUnit, rho: float, delta: Exact
+    ) -> PerturbedPlan:
+        """Return the plan of the mode; with two classes it may have Gaussian noise."""
+        blocks, n_classes = self.of_mode
+        given = n, epsilon, unit, rho, self.precision
+        if n_classes > 2:
+            return plan_classes(blocks, n_classes, *given)
+        return plan_ordered(blocks, *given) if self.has_cuts else plan_mode(blocks, *given, delta)
+
+    def posterior(
+        self, mode: FloatArray, nodes: FloatArray, ridge: FloatArray, noise: FloatArray,
+        scale: float, curvature: Curvature,
+    ) -> LogisticPosterior:  # fmt: skip
+        """Return the posterior with a mode, one row for each contrast of classes."""
+        blocks, n_classes = self.of_mode
+        shape = (n_classes - 1, -1) if n_classes > 2 else (-1,)
+        parameters, precision, variance = (np.reshape(a, shape) for a in (mode, ridge, noise))
+        found = LogisticPosterior(parameters, nodes, precision, variance, scale, *curvature)
+        return OrderedPosterior.of(blocks, found) if self.has_cuts else found
 
 
 _REFUSED = {
@@ -217,17 +273,16 @@ class ExactPlan(Plan[LabelledRecords, LogisticPosterior]):
         look = seen(blocks, columns, counts, max(n, 1), [0.0] * len(columns))
         mapped, precision = records.mapped(look.nodes), self.prior.precision
         least = 1.0 if precision is None else precision
+        loss = self.prior.loss(mapped)
+        ridge = np.full(loss.n_parameters, least)
+        mode, nothing = exact_mode(loss, ridge), np.zeros(len(ridge))
         if self.prior.n_classes > 2:
-            mode = exact_classes(mapped, blocks, self.prior.n_classes, least)
-            each, nothing = np.full(mode.shape, least), np.zeros(mode.shape)
-            return LogisticPosterior(mode, look.nodes, each, nothing, 1.0, *Curvature.none())
-        ridge = np.full(blocks.parameters, least)
-        mode = exact_mode(mapped, blocks, ridge)
+            return self.prior.posterior(mode, look.nodes, ridge, nothing, 1.0, Curvature.none())
         matrix = basis.T @ mapped.curvature(on_lattice(basis @ mode)) @ basis
         matrix = (matrix + matrix.T) / 2  # but for rounding it is symmetric
-        nothing = np.zeros((len(mode), len(mode)))
-        found = Curvature(matrix, nothing, np.eye(len(mode)), np.zeros((2, len(mode))), mode, 0.0)
-        return LogisticPosterior(mode, look.nodes, ridge, nothing[0], 1.0, *found)
+        unknown, moments = np.zeros(matrix.shape), np.zeros((2, len(mode)))
+        found = Curvature(matrix, unknown, np.eye(len(mode)), moments, mode, 0.0)
+        return self.prior.posterior(mode, look.nodes, ridge, nothing, 1.0, found)
 
 
 @dataclass(frozen=True)
@@ -289,7 +344,7 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
         noise = "Gaussian" if self.mode.gradient_noise.independent else "exponential"
         mode = Step(
             "perturbed mode", self.mode_cost, self.mode, f"{noise} noise of the gradient",
-            structure={"kind": "gradients", "signed": True, "classes": self.prior.n_classes},
+            structure=self.prior.structure,
             ask=self.ask_mode, read=self.read_mode,
             draw=lambda loss, law, noise: noise.minimum(loss),
         )  # fmt: skip
@@ -317,11 +372,7 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
 
     def ask_mode(self, records: CodedRecords, found: Found) -> PerturbedLoss:
         """Return the loss of all records."""
-        mapped = records.mapped(found.look.nodes)
-        blocks, n_classes = self.prior.blocks, self.prior.n_classes
-        if n_classes > 2:
-            return PerturbedLoss(SoftmaxLoss(mapped, blocks, n_classes), self.mode)
-        return PerturbedLoss(LogisticLoss(mapped, blocks), self.mode)
+        return PerturbedLoss(self.prior.loss(records.mapped(found.look.nodes)), self.mode)
 
     def read_mode(self, found: Found, mode: FloatArray) -> Found:
         """Return the mode, and where the curvature is asked for."""
@@ -406,11 +457,9 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
             return LogisticPosterior(
                 mean, nodes, ridge, error, 1.0, *found.curvature, draws=found.draws
             )
-        scale, n_classes = 1 + _PREDICTION_SCALE / math.sqrt(self.rho), self.prior.n_classes
-        shape = (n_classes - 1, -1) if n_classes > 2 else (-1,)
-        released = found.mode, self.mode.ridge, self.mode.body.variance
-        parameters, precision, noise = (np.reshape(each, shape) for each in released)
-        return LogisticPosterior(parameters, nodes, precision, noise, scale, *found.curvature)
+        scale = 1 + _PREDICTION_SCALE / math.sqrt(self.rho)
+        released = found.mode, nodes, self.mode.ridge, self.mode.body.variance, scale
+        return self.prior.posterior(*released, found.curvature)
 
 
 def plan(
@@ -423,14 +472,17 @@ def plan(
         raise ValueError(f"More than {MOST_RECORDS} records are not supported.")
     if not blocks.parameters:
         raise ValueError("Without an intercept, some column needs two values or more.")
-    several, free = prior.n_classes > 2, (prior.n_classes - 1) * blocks.parameters
+    if prior.has_cuts and not blocks.intercept:
+        raise ValueError("ordered=True needs fit_intercept=True: cut points are constants.")
+    own, classes = prior.of_mode
+    free = (classes - 1) * own.parameters
     if free > _MOST_PARAMETERS:
         raise ValueError(
             f"The model has {free} parameters, more than {_MOST_PARAMETERS}: merge "
             "categories, or use BayesianNaiveBayes."
         )
     n_draws = mechanism.n_samples if isinstance(mechanism, Sampler) else 0
-    if several and (n_draws or prior.intervals):
+    if prior.n_classes > 2 and (n_draws or prior.intervals):
         option = "mechanism='sampler'" if n_draws else "intervals=True"
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass. "
@@ -442,22 +494,17 @@ def plan(
     if budget.infinite:
         return ExactPlan(cost=budget.without_delta, mechanism=name, prior=prior)
     epsilon = Fraction(budget.epsilon)
-    rho = records_per_parameter(blocks, facts.n, float(epsilon), unit, prior.n_classes)
+    rho = records_per_parameter(own, facts.n, float(epsilon), unit, classes)
     curvature = Fraction(0) if n_draws else _curvature_share(prior, rho) * epsilon
     look = epsilon * _LOOK_SHARE if curvature or blocks.numbers else Fraction(0)
     if curvature:
         CurvaturePlan.of(blocks, facts.n_bound, curvature, unit, widest_norm(blocks))
-    own = (epsilon - look - curvature) / (2 if n_draws else 1)
+    share = (epsilon - look - curvature) / (2 if n_draws else 1)
     delta = Fraction(0) if n_draws else budget.delta
-    ratio = rho * float(own / epsilon) if n_draws else rho
+    ratio = rho * float(share / epsilon) if n_draws else rho
     # of a secret number of records: sums and searches must end for all
-    given = own, unit, ratio, prior.precision
-    mode = (
-        plan_classes(blocks, prior.n_classes, facts.n_bound, *given)
-        if several
-        else plan_mode(blocks, facts.n_bound, *given, delta)
-    )
-    spent = Budget(own, delta if mode.gradient_noise.independent else Fraction(0), unit)
+    mode = prior.perturbed(facts.n_bound, share, unit, ratio, delta)
+    spent = Budget(share, delta if mode.gradient_noise.independent else Fraction(0), unit)
     whole = LogisticPlan(
         cost=budget._replace(delta=spent.delta, rho=None), mechanism=name, prior=prior,
         facts=facts, rho=rho, look_share=look, mode=mode, mode_cost=spent,

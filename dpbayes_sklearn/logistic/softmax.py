@@ -48,7 +48,7 @@ import numpy as np
 from scipy.special import expm1
 
 from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
-from dpbayes_sklearn.convex.perturbed import Body, PerturbedPlan, Search, Shape
+from dpbayes_sklearn.convex.perturbed import Body, PerturbedPlan, Shape
 from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS, Blocks
 from dpbayes_sklearn.logistic.mode import (
@@ -170,17 +170,6 @@ def shape_of_classes(blocks: Blocks, n: int, n_classes: int) -> Shape:
     return one._replace(squares=squares, rounding=rounding, slope=slope, rank=others)
 
 
-def exact_classes(
-    records: MappedRecords, blocks: Blocks, n_classes: int, ridge: float
-) -> FloatArray:
-    """Return the mode without noise, one row for each contrast of classes."""
-    loss = SoftmaxLoss(records, blocks, n_classes)
-    shape, nothing = shape_of_classes(blocks, loss.n, n_classes), np.zeros(loss.n_parameters)
-    each, slack = nothing + ridge, shape.slack(0.0, 0.0)
-    search = Search(loss, each, nothing, nothing, slack)
-    return search.minimum(shape.reachable(each, slack)).reshape(n_classes - 1, -1)
-
-
 @dataclass(frozen=True)
 class SoftmaxLoss(LogisticLoss):
     """**Sensitive:** the loss of all records, as a function of contrasts of classes and blocks."""
@@ -191,6 +180,10 @@ class SoftmaxLoss(LogisticLoss):
     def n_parameters(self) -> int:
         """Contrasts of classes times contrasts of blocks."""
         return (self.n_classes - 1) * self.blocks.parameters
+
+    def shape(self, heaviest: float = 1.0) -> Shape:
+        """Return what is public about it."""
+        return shape_of_classes(self.blocks, self.n, self.n_classes)
 
     @property
     def _contrasts(self) -> FloatArray:

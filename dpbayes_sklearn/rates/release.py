@@ -305,7 +305,7 @@ class ExactPlan(Plan[LabelledRecords, RatePosterior]):
         look = seen(blocks, columns, counts, max(records.records.n, 1), [0.0] * len(columns))
         mapped, precision = records.mapped(look.nodes), self.prior.precision
         ridge = np.full(blocks.parameters, 1.0 if precision is None else precision)
-        mode = exact_mode(mapped, blocks, ridge, HEAVIEST)
+        mode = exact_mode(LogisticLoss(mapped, blocks), ridge, HEAVIEST)
         at = on_lattice(basis @ mode)
         matrix = basis.T @ mapped.curvature(at) @ basis
         matrix = (matrix + matrix.T) / 2  # but for rounding it is symmetric

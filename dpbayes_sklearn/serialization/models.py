@@ -25,6 +25,7 @@ from dpbayes_sklearn.counts.noise_aware_fourier import NoiseAwareCharacters
 from dpbayes_sklearn.counts.posterior import DrawsPosterior, TemperedPosterior
 from dpbayes_sklearn.counts.tables import ReleasedCounts
 from dpbayes_sklearn.counts.temperature import Tempering
+from dpbayes_sklearn.logistic.ordered import OrderedPosterior
 from dpbayes_sklearn.logistic.posterior import LogisticPosterior
 from dpbayes_sklearn.noise import NoiseLaw
 from dpbayes_sklearn.privacy import PrivacyGuarantee, PrivacyUnit
@@ -309,7 +310,10 @@ _UNTEMPERED: dict[type, Codec[Any]] = {
     DrawsPosterior: _of_fields(DrawsPosterior, _wrong_draws, draws=many(FLOATS)),
     GaussianPosterior: _of_fields(GaussianPosterior, _wrong_gaussian, noise_variance=_POSITIVE),
     CoefficientDraws: _of_fields(CoefficientDraws, _wrong_gaussian, noise_variance=_POSITIVE),
-    LogisticPosterior: _of_fields(LogisticPosterior, scale=real(0.0), records=real(0.0)),
+    **{
+        kind: _of_fields(kind, scale=real(0.0), records=real(0.0))
+        for kind in (LogisticPosterior, OrderedPosterior)
+    },
     RatePosterior: _of_fields(
         RatePosterior,
         scale=real(0.0),

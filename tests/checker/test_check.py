@@ -100,6 +100,7 @@ def models(unit: str) -> Iterator[tuple[Any, ...]]:
             for k in (3, 5):
                 several = clone(logistic).set_params(classes=range(k))
                 yield several, NUMBERS, RNG.integers(0, k, N)
+                yield clone(several).set_params(ordered=True), NUMBERS, RNG.integers(0, k, N)
     for mechanism in ("laplace", "gaussian", "geometric", "laplace_improved"):
         counts = DirichletMultinomial(
             categories=Categories([0, 1, 2]), mechanism=mechanism, delta=1e-6, **own
@@ -240,6 +241,11 @@ def gram() -> Any:
 def classes() -> Any:
     model = BayesianLogisticRegression(bounds=(-1, 3), classes=[0, 1, 2], random_state=0)
     return model.fit(NUMBERS, np.arange(len(LABELS)) % 3)
+
+
+def ordered() -> Any:
+    model = BayesianLogisticRegression(bounds=(-1, 3), classes=[0, 1, 2], random_state=0)
+    return model.set_params(ordered=True).fit(NUMBERS, np.arange(len(LABELS)) % 3)
 
 
 def logistic() -> Any:
@@ -421,6 +427,16 @@ FORGED: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         classes, lambda d: steps_of(d, -1)["law"]["shape"].update(rank=1),
     ),
     "three classes are two": (classes, lambda d: steps_of(d, -1)["structure"].pop("classes")),
+    "less noise of ordered classes": (
+        ordered, lambda d: scaled("scale")(steps_of(d, -1)["law"]["body"]["law"]),
+    ),
+    "the determinant of ordered classes is that of two": (
+        ordered, lambda d: steps_of(d, -1)["law"]["shape"].update(rank=1),
+    ),
+    "ordered classes are none": (ordered, lambda d: steps_of(d, -1)["structure"].pop("ordered")),
+    "three classes are ordered": (
+        classes, lambda d: steps_of(d, -1)["structure"].update(ordered=True),
+    ),
     "records of the curvature are longer": (
         logistic, lambda d: steps_of(d, -1)["structure"].update(limit=1e3),
     ),

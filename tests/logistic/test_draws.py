@@ -15,7 +15,7 @@ from benchmarks.audit.tools.steps import Ball
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.draws import LogisticDrawPlan, score_of_records
-from dpbayes_sklearn.logistic.mode import exact_mode, plan_mode
+from dpbayes_sklearn.logistic.mode import LogisticLoss, exact_mode, plan_mode
 from dpbayes_sklearn.logistic.record_sums import LabelledRecords
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
@@ -90,7 +90,7 @@ def test_with_all_of_epsilon_draws_follow_the_posterior():
     records = mapped(blocks, X, y)
     plan = plan_of(blocks, 3000, 10**6, n_draws=600, epsilon=10**6)
     assert plan.weight == pytest.approx(1)
-    mode = exact_mode(records, blocks, np.ones(blocks.parameters))
+    mode = exact_mode(LogisticLoss(records, blocks), np.ones(blocks.parameters))
     wide = plan._replace(radius=10 * plan.radius)
     draws = wide.draw(wide.ask(records, mode), None, Noise.of(0))
     basis = blocks.basis

@@ -13,6 +13,7 @@ from dpbayes_sklearn.logistic.blocks import PLACES
 FAULTS = Faults("logistic")
 MANY = "logistic, many columns, record"
 THREE, FIVE = "logistic, 3 classes, record", "logistic, 5 classes, record"
+ORDERED = "logistic, ordered, record"
 RECORD, PERSON = "logistic, linear, record", "logistic, linear, person (2 records)"
 
 
@@ -51,6 +52,14 @@ FAULTS.rows("parts", {
            changed(body=lambda body: body._replace(law=_scaled(2)(body.law))), THREE),
     "The noises of five classes hide the residual of one class of a record":
         at("logistic.softmax.Lift.of", changed(reach=1), FIVE),
+    "The noise of ordered classes hides a record that goes, not the one that comes":
+        at("logistic.release.plan_ordered",
+           changed(body=lambda body: body._replace(law=_scaled(2)(body.law))), ORDERED),
+    "The loss of ordered classes is the sum over the cuts, not the mean":
+        at("logistic.ordered.OrderedLoss.gradient", lambda real, self, w: 3 * real(self, w),
+           ORDERED),
+    "The determinant of ordered classes is not paid for, with a quarter of the ridge":
+        _unpaid(ORDERED),
     "The determinant of several classes is not paid for, with a quarter of the ridge":
         _unpaid(THREE),
     "The determinant of several classes is paid for as with eight times the ridge":

@@ -114,6 +114,8 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Exa
         yield Example(f"BayesianLogisticRegression, map, {effects}", logistic, numbers[0], y)
     several = clone(logistic).set_params(classes=[0, 1, 2], intervals="auto")
     yield Example("BayesianLogisticRegression, three classes", several, numbers[0], y)
+    ordered = clone(several).set_params(ordered=True)
+    yield Example("BayesianLogisticRegression, ordered classes", ordered, numbers[0], y)
     for intervals in (False, True):
         counted = BayesianCountRegression(epsilon, cap=4, bounds=(-1, 3), intervals=intervals)
         name = f"BayesianCountRegression, intervals={intervals}"

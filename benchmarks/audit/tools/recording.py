@@ -31,6 +31,7 @@ from benchmarks.audit.tools.steps import (
     ConvexMode,
     Fixed,
     LogisticMode,
+    OrderedMode,
     Placed,
     SoftmaxMode,
     StepLaw,
@@ -43,6 +44,7 @@ from benchmarks.audit.tools.universes import released
 from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.convex.losses import HuberLoss, InWindows
 from dpbayes_sklearn.logistic.mode import LogisticLoss
+from dpbayes_sklearn.logistic.ordered import OrderedLoss
 from dpbayes_sklearn.logistic.softmax import SoftmaxLoss
 from dpbayes_sklearn.noise import DiscreteGaussian, Noise, NoiseLaw, SupNorm
 from dpbayes_sklearn.noise.discrete_laplace import TruncatedLaplace
@@ -436,6 +438,8 @@ def mode_of(
     loss = objective.loss
     if isinstance(loss, SoftmaxLoss):
         return SoftmaxMode(weighed_records(loss.records), plan, objective, loss.blocks)
+    if isinstance(loss, OrderedLoss):
+        return OrderedMode(weighed_records(loss.records), plan, objective, loss.blocks)
     if isinstance(loss, LogisticLoss):
         counted = loss.records.reader.counted
         return LogisticMode(weighed_records(loss.records), plan, objective, loss.blocks, counted)

@@ -575,7 +575,7 @@ class LogisticMode(PerturbedMinimum):
         """
         blocks, ridge = self.blocks, self.plan.ridge
         x, (residuals, bent) = self._x, self._residuals(w)
-        gradient = ridge * w + residuals @ x
+        gradient = ridge * (w - self.plan.centre) + residuals @ x
         noise = gradient @ blocks.basis.T
         for start, size in zip(blocks.starts, blocks.sizes, strict=False):
             noise[:, start : start + size] += gradient[:, :1] / size
@@ -586,8 +586,49 @@ class LogisticMode(PerturbedMinimum):
         plan, blocks = self.plan, self.blocks
         by_block = np.split(noise, np.cumsum(blocks.sizes))
         residuals = self._residuals(found[None])[0][0]
-        gradient = plan.ridge * found + residuals @ self._x - plan.body.gradient(*by_block)
+        gradient = plan.ridge * (found - plan.centre) + residuals @ self._x
+        gradient -= plan.body.gradient(*by_block)
         return float(np.linalg.norm(gradient) + plan.body.inexact)
+
+
+@dataclass(frozen=True)
+class OrderedMode(LogisticMode):
+    """That of ordered classes: a record is a mean over cuts; ``blocks`` end with that of cuts."""
+
+    def _at_cuts(self, row: Row | FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the weights of a record at every cut, and whether it is above."""
+        cuts = self.blocks.sizes[-1]
+        own = np.tile(np.array(row[:-2]), (cuts, 1))
+        return np.hstack([own, np.eye(cuts)]), (row[-1] > np.arange(cuts)).astype(float)
+
+    @property
+    def _x(self) -> FloatArray:
+        each = [self._at_cuts(row)[0] for row in self.records]
+        rows = np.concatenate([np.empty((0, self.blocks.width)), *each])
+        return np.asarray(rows @ self.blocks.basis)
+
+    def _residuals(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        cuts = self.blocks.sizes[-1]
+        y = np.concatenate([np.empty(0), *(self._at_cuts(row)[1] for row in self.records)])
+        q = expit(w @ self._x.T)
+        return (q - y) / cuts, q * (1 - q) / cuts
+
+    def _corners(self, gone: list[Row], come: list[Row]) -> FloatArray:
+        cuts, width, ends = self.blocks.sizes[-1], self.blocks.width, []
+        for sign, row in [*((1, row) for row in gone), *((-1, row) for row in come)]:
+            x, above = self._at_cuts(row)
+            moved = sign * (1 - 2 * above)[:, None] * x / cuts
+            ends.append([np.array(c) @ moved for c in product((0.0, 1.0), repeat=cuts)])
+        found = [np.sum(own, axis=0) for own in product(*ends)]
+        return np.array(found).reshape(-1, width)
+
+    def _volume(self, rows: list[Row]) -> float:
+        """Return it with the largest second derivative at every cut, which no other exceeds."""
+        found = 0.0
+        for row in rows:
+            v = self._at_cuts(row)[0] @ self.blocks.basis / np.sqrt(self.plan.ridge)
+            found += float(np.linalg.slogdet(np.eye(len(v)) + v @ v.T / (4 * len(v)))[1])
+        return found
 
 
 @dataclass(frozen=True)
