@@ -25,7 +25,13 @@ The sum is Greenwood's; :math:`\tau^2` is the variance of the noise along the gr
 .. math:: \Big\{S : (\hat S - S)^2 \le z^2 \Big(\frac{S(1 - S)}{m} + \tau^2\hat S^2\Big)\Big\}.
 
 It has no sampling error that a noisy count of events could hide: with none released, S(1 - S)/m
-stays. Intervals end where too few are at risk for the ratio :math:`d/r` to be nearly linear.
+stays.
+
+**When within an interval the w left** is not known: many leave at visits, just after or before an
+end. If all left at once, :math:`N - w` were exposed, and N if they stayed to the end; the
+Kaplan-Meier estimate of the exact times is between these two. So the low end of an interval is
+that of :math:`r = N - w`, the high end that of :math:`r = N`. Tables end where too few are surely
+exposed for the ratio :math:`d/r` to be nearly linear.
 
 The log-rank test compares the events of every group with those that its part of the exposed leads
 one to expect, in the intervals that the tables of all groups reach:
@@ -33,7 +39,9 @@ one to expect, in the intervals that the tables of all groups reach:
 .. math:: Z_g = \sum_k \Big(d_{gk} - d_k \frac{r_{gk}}{r_k}\Big), \qquad
           \operatorname{Cov} Z = V + J \Sigma J^\top,
 
-with the hypergeometric V, the gradient J of Z in the cells, and the covariance Σ of the noise.
+with the hypergeometric V, the gradient J of Z in the cells, and the covariance Σ of the noise. The
+parts :math:`r_{gk}/r_k` are between those of the two extremes, as if all groups left alike within
+an interval. The statistic is the least that such expected numbers allow.
 """
 
 from __future__ import annotations
@@ -45,9 +53,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import lsq_linear
 from scipy.special import chdtrc, ndtri
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import Records, Shard
@@ -58,10 +67,15 @@ from dpbayes_sklearn.release import Facts, OneStepPlan
 from dpbayes_sklearn.schema import Categories, Domain
 
 LEAST_AT_RISK = 10.0
-"""Tables end where fewer are at risk when an interval begins,"""
+"""Tables end where fewer are at risk and do not leave unobserved in the interval,"""
 
 LEAST_DEVIATIONS = 4.0
 """or fewer than this many standard deviations of the noise in their number."""
+
+_LEFT = (0.5, 1.0, 0.0)
+"""Which parts of those who leave unobserved in an interval are taken off the exposed: the usual
+one, and the extremes."""
+_LEAST_VARIANCE = 1e-9  # Smaller ones, relative to the largest, are rounding.
 
 
 class Cells(NamedTuple):
@@ -169,12 +183,19 @@ class LifeTables:
         """Numbers of groups and intervals."""
         return Cells(len(self.counts), self.counts.shape[1] // 2)
 
-    @property
-    def _maps(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """At risk, events and exposed by interval, as linear maps of the cells of a group."""
+    def _exposed(self, left: float = _LEFT[0]) -> FloatArray:
+        """Return exposed by interval as a linear map of the cells of a group.
+
+        ``left`` is the part of those who leave unobserved that is taken off: 0 gives those at risk.
+        """
         rows, columns = np.indices((self.cells.intervals, self.cells.of_group))
-        at_risk = (columns >= 2 * rows).astype(np.float64)
-        return at_risk, 1.0 * (columns == 2 * rows + 1), at_risk - 0.5 * (columns == 2 * rows)
+        return np.asarray((columns >= 2 * rows) - left * (columns == 2 * rows))
+
+    @property
+    def _events(self) -> FloatArray:
+        """Events by interval, as a linear map of the cells of a group."""
+        rows, columns = np.indices((self.cells.intervals, self.cells.of_group))
+        return np.asarray(columns == 2 * rows + 1, np.float64)
 
     def _noise(self, weights: FloatArray) -> FloatArray:
         """Covariance of the noise in sums of all cells with these weights (sums, cells)."""
@@ -191,66 +212,91 @@ class LifeTables:
         return np.diag(self._noise(everywhere.reshape(len(weights), self.counts.size)))
 
     def end(self, group: int) -> int:
-        """Return how many intervals have enough at risk."""
-        at_risk = self._maps[0]
-        deviations = np.sqrt(self._noise_of(group, at_risk))
+        """Return how many intervals have enough who are surely exposed."""
+        surely = self._exposed(1.0)
+        deviations = np.sqrt(self._noise_of(group, surely))
         least = np.maximum(LEAST_AT_RISK, LEAST_DEVIATIONS * deviations)
-        return int(np.cumprod(at_risk @ self.counts[group] >= least).sum())
+        return int(np.cumprod(surely @ self.counts[group] >= least).sum())
 
     def survival(self, group: int, level: float = 0.95) -> Survival:
         """Return survival of one group to the end of every interval with enough at risk."""
-        end = self.end(group)
-        at_risk, event, exposed = (part[:end] for part in self._maps)
-        counts = self.counts[group]
-        n, r, released = at_risk @ counts, exposed @ counts, event @ counts
-        d = np.minimum(released, r - 0.5)  # somebody survives every interval
-        estimate = np.exp(np.cumsum(np.log1p(-d / r)))
-        gradient = np.cumsum(exposed * (d / r / (r - d))[:, None] - event / (r - d)[:, None], 0)
-        noise = np.minimum(estimate, 1.0) ** 2 * self._noise_of(group, gradient)
-        size = _effective_size(np.maximum(d, 0.0), r, n)
-        z2 = float(ndtri((1 + level) / 2)) ** 2
-        middle = estimate + z2 / (2 * size)
-        square = middle**2 - (1 + z2 / size) * (estimate**2 - z2 * noise)
-        reach = np.sqrt(np.maximum(square, 0.0))
-        low, high = ((middle + side * reach) / (1 + z2 / size) for side in (-1, 1))
-        ends = np.clip([low, high], 0.0, 1.0)
-        return Survival(n, released, np.minimum(estimate, 1.0), ends[0], ends[1])
+        end, counts = self.end(group), self.counts[group]
+        found = np.array([self._wilson(group, end, level, left) for left in _LEFT])
+        return self._told(counts, found)
 
     def difference(self, first: int, second: int, level: float = 0.95) -> Survival:
         """Return by how much the first group survives more, at the ends that both reach.
 
-        The ends are those of both intervals, combined by Newcombe's method of squares.
+        The ends are those of both intervals, combined by Newcombe's method of squares, if both
+        groups leave alike within an interval.
         """
         end = min(self.end(first), self.end(second))
-        one, other = (
-            Survival(*(a[:end] for a in self.survival(g, level))) for g in (first, second)
-        )
-        apart = one.estimate - other.estimate
-        down = np.hypot(one.estimate - one.low, other.high - other.estimate)
-        up = np.hypot(one.high - one.estimate, other.estimate - other.low)
-        at_risk, events = one.at_risk + other.at_risk, one.events + other.events
-        return Survival(at_risk, events, apart, apart - down, apart + up)
+        found = []
+        for left in _LEFT:
+            one, low, high = self._wilson(first, end, level, left)
+            other, least, most = self._wilson(second, end, level, left)
+            down, up = np.hypot(one - low, most - other), np.hypot(high - one, other - least)
+            found.append([one - other, one - other - down, one - other + up])
+        return self._told(self.counts[first] + self.counts[second], np.array(found))
+
+    def _told(self, counts: AnyArray, found: FloatArray) -> Survival:
+        """Return estimates and the farthest ends, of the rows for each of ``_LEFT``."""
+        end = found.shape[2]
+        at_risk, events = (part[:end] @ counts for part in (self._exposed(0.0), self._events))
+        low, high = found[:, 1].min(axis=0), found[:, 2].max(axis=0)
+        return Survival(at_risk, events, found[0, 0], low, high)
+
+    def _wilson(self, group: int, end: int, level: float, left: float) -> FloatArray:
+        """Return estimates and the ends of intervals if ``left`` is taken off the exposed."""
+        counts, exposed, event = self.counts[group], self._exposed(left)[:end], self._events[:end]
+        n, r = self._exposed(0.0)[:end] @ counts, exposed @ counts
+        d = np.minimum(event @ counts, r - 0.5)  # somebody survives every interval
+        estimate = np.exp(np.cumsum(np.log1p(-d / r)))
+        gradient = np.cumsum(exposed * (d / r / (r - d))[:, None] - event / (r - d)[:, None], 0)
+        noise = np.minimum(estimate, 1.0) ** 2 * self._noise_of(group, gradient)
+        size, z2 = _effective_size(np.maximum(d, 0.0), r, n), float(ndtri((1 + level) / 2)) ** 2
+        middle = estimate + z2 / (2 * size)
+        square = middle**2 - (1 + z2 / size) * (estimate**2 - z2 * noise)
+        reach = np.sqrt(np.maximum(square, 0.0))
+        ends = ((middle + side * reach) / (1 + z2 / size) for side in (-1, 1))
+        return np.asarray(np.clip([estimate, *ends], 0.0, 1.0))
 
     def logrank(self) -> LogRank:
         """Compare all groups."""
         k = self.cells.groups
         end = min(map(self.end, range(k)))
-        _, event, exposed = (part[:end] for part in self._maps)
+        if end == 0 or k == 1:
+            return LogRank(math.nan, math.nan, k - 1, end)
+        event, exposed = self._events[:end], self._exposed()[:end]
         d, r = self.counts @ event.T, self.counts @ exposed.T
         events, all_exposed = d.sum(axis=0), r.sum(axis=0)
         share = r / all_exposed
-        z = (d - events * share).sum(axis=1)[:-1]
         spread = np.clip(events, 0.0, all_exposed)
         spread = spread * (all_exposed - spread) / np.maximum(all_exposed - 1, 1.0)
         sampling = np.diag((spread * share).sum(axis=1)) - (spread * share) @ share.T
         own = np.eye(k)[:, :, None] - share[:, None]  # (groups, groups whose cells, intervals)
         gradient = own @ event - (own * events / all_exposed) @ exposed
         covariance = sampling + self._noise(gradient.reshape(k, -1))
-        known = end > 0 and k > 1
-        statistic = float(z @ np.linalg.pinv(covariance[:-1, :-1]) @ z) if known else math.nan
-        return LogRank(
-            statistic, float(chdtrc(k - 1, statistic)) if known else math.nan, k - 1, end
-        )
+        parts = [self.counts @ self._exposed(left)[:end].T for left in _LEFT]
+        expected = events * np.array([part / part.sum(axis=0) for part in parts])
+        ends = expected.min(axis=0).sum(axis=1), expected.max(axis=0).sum(axis=1)
+        statistic = _least(d.sum(axis=1), covariance, *ends)
+        return LogRank(statistic, float(chdtrc(k - 1, statistic)), k - 1, end)
+
+
+def _least(
+    observed: FloatArray, covariance: FloatArray, low: FloatArray, high: FloatArray
+) -> float:
+    """Return the least chi-squared statistic of numbers whose expectations are in a box.
+
+    >>> _least(np.array([30.0]), np.array([[4.0]]), np.array([24.0]), np.array([26.0]))
+    4.0
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > _LEAST_VARIANCE * max(float(values[-1]), 1.0)
+    root = vectors[:, kept].T / np.sqrt(values[kept])[:, None]
+    found = lsq_linear(root, root @ observed, (low, high + _LEAST_VARIANCE * (1 + np.abs(high))))
+    return round(2 * float(found.cost), 9)
 
 
 def _effective_size(d: FloatArray, r: FloatArray, n: FloatArray) -> FloatArray:

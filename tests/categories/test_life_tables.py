@@ -76,11 +76,45 @@ def test_without_noise_it_is_the_actuarial_table() -> None:
     survival, error = exact_table(d, w, cells.sum())
     assert np.allclose(found.estimate, survival)
     assert found.events.tolist() == d.tolist()
-    # Wilson's form has nearly the width of the usual interval
-    assert np.allclose(found.high - found.low, 2 * 1.96 * survival * error, rtol=0.05)
+    assert (found.high - found.low > 1.9 * 1.96 * survival * error).all()
     wider = LifeTables(cells[None], int(cells.sum()), ()).survival(0, 0.99)
     assert (wider.low < found.low).all()
     assert (wider.high > found.high).all()
+    # Wilson's form has nearly the width of the usual interval
+    cells[0:12:2], survival = 0, exact_table(d, 0 * w, cells[1:12:2].sum() + 40)
+    all_stay = LifeTables(cells[None], int(cells.sum()), ()).survival(0)
+    assert np.allclose(all_stay.high - all_stay.low, 2 * 1.96 * np.prod(survival, 0), rtol=0.1)
+
+
+@pytest.mark.parametrize("when", [0.0, 0.3, 1.0])
+def test_intervals_hold_whenever_within_an_interval_records_leave(when) -> None:
+    # Half of those at risk leave at one moment of each of six intervals; deaths are even.
+    risk, cells, exact, survival = 20_000.0, [], 1.0, []
+    for _ in range(6):
+        dead = risk * 0.2 * when
+        gone = (risk - dead) / 2
+        left = risk - dead - gone
+        later = left * (1 - 0.8 / (1 - 0.2 * when))
+        exact *= (1 - 0.2 * when) * (1 - later / left)
+        cells, survival, risk = [*cells, gone, dead + later], [*survival, exact], left - later
+    found = LifeTables(np.array([[*np.rint(cells), round(risk)]], int), 20_000, ()).survival(0)
+    assert (found.low <= survival).all()
+    assert (survival <= found.high).all()
+    assert when == 0.3 or (np.abs(found.estimate - survival) > 0.02).any()
+
+
+def test_logrank_allows_for_when_one_group_leaves() -> None:
+    # In both groups 5 % of those at risk die each month; 40 % of one leave just before.
+    cells, risk = np.zeros((2, 13)), np.array([5000.0, 5000.0])
+    for k in range(6):
+        cells[0, 2 * k] = 0.4 * risk[0]
+        cells[:, 2 * k + 1] = 0.05 * (risk - cells[:, 2 * k])
+        risk = 0.95 * (risk - cells[:, 2 * k])
+    cells[:, 12] = risk
+    at_once = LifeTables(np.rint(cells).astype(int), 10_000, ()).logrank()
+    assert at_once.p > 0.5
+    cells[0, 1:12:2] *= 4
+    assert LifeTables(np.rint(cells).astype(int), 10_000, ()).logrank().p < 1e-6
 
 
 def test_without_censoring_the_interval_is_wilsons() -> None:
@@ -93,7 +127,7 @@ def test_without_censoring_the_interval_is_wilsons() -> None:
 
 
 def test_noise_widens_intervals_by_the_variance_along_the_gradient() -> None:
-    cells, step = np.array([[5, 20, 5, 20, 60, 5, 80]]), 1e-4
+    cells, step = np.array([[0, 20, 0, 20, 0, 5, 150]]), 1e-4
     table = LifeTables(cells, int(cells.sum()), (DiscreteLaplace.of(Fraction(3), [7]),))
     survival = [
         LifeTables(cells + step * np.eye(7)[j], None, ()).survival(0).estimate for j in range(7)
