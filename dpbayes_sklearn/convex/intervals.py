@@ -31,6 +31,8 @@ from dpbayes_sklearn._typing import AnyArray, FloatArray
 _LEAST_VARIANCE = 1e-9  # This is added to variances, in units of the largest eigenvalue.
 # A combination is not identified if its variance is more than this part of that of the prior.
 _MOST_BY_PRIOR = 0.1
+SURE = 3.5
+"""Nor is it if its curvature is not so many deviations of its own noise."""
 _TINY = float(np.finfo(float).tiny)  # A combination of nothing has no variance.
 _TURNS = 60  # The iteration for a variance that depends on itself takes at most this many turns.
 _SETTLED = 1e-5  # The iteration ends when the variance changes by a smaller part.
@@ -137,6 +139,17 @@ class NoisyEquation:
         """Covariance of the solution near the estimate."""
         _, precision = self.weighted(self.estimate, np.outer(self.estimate, self.estimate))
         return _solved(precision, np.eye(len(precision)))
+
+    def growth(self, combinations: FloatArray) -> FloatArray:
+        """Return the variance of noise in the matrix along combinations, as a part of its square.
+
+        The variance of a combination grows by this much times its squared distance from the
+        estimate.
+        """
+        weighted, precision = self.weighted(self.estimate, np.outer(self.estimate, self.estimate))
+        along = _solved(precision, combinations.T).T
+        variance = np.maximum(np.einsum("ij,ij->i", along, combinations), _TINY)
+        return np.asarray(self.noise_of_matrix(along @ weighted.T, along) / variance / variance)
 
     def noise_of_matrix(self, weights: FloatArray, at: FloatArray) -> FloatArray:
         """Return the variance of weights'E delta, for rows of weights and of delta."""

@@ -11,13 +11,12 @@ from scipy.special import ndtri
 
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.convex.design import Design
-from dpbayes_sklearn.convex.intervals import NoisyEquation
+from dpbayes_sklearn.convex.intervals import SURE, NoisyEquation
 from dpbayes_sklearn.schema import Categories
 
 # A 95 % interval of a normal variable reaches this many standard deviations.
 _USUAL_REACH = float(ndtri(0.975))
 _LOST = 0.1  # A combination is not identified if its variance is this part of the prior's.
-_SURE = 3.5  # Nor is it if its curvature is not so many deviations of its own noise.
 _NOTHING = 1e-100  # Variance of a constant that a model does not have.
 
 
@@ -133,7 +132,7 @@ def slopes_of(
     doubtful += np.einsum("ij,jk,ik->i", weights, equation.noise, weights)
     doubtful += growth * far - known_noise * np.square(weights).sum(axis=1)
     lost = variance + growth * far > _LOST * (np.square(combined) @ equation.prior_sd**2)
-    lost |= growth > _SURE**-2
+    lost |= growth > SURE**-2
     lost |= doubtful > believed * np.maximum(sampling, _NOTHING)
     growth[lost] = 1.0
     read = covariance @ weighted.T

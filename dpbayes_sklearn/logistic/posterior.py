@@ -36,7 +36,7 @@ from dpbayes_sklearn.convex.coefficients import (
     shown,
     two_sided,
 )
-from dpbayes_sklearn.convex.intervals import Effects, NoisyEquation
+from dpbayes_sklearn.convex.intervals import SURE, Effects, NoisyEquation
 from dpbayes_sklearn.data.records import Table, quiet_numpy
 from dpbayes_sklearn.logistic.blocks import BINS, WEIGHT_STEPS, Blocks
 from dpbayes_sklearn.logistic.curvature import (
@@ -171,13 +171,26 @@ class LogisticPosterior(ToArviz):
     def effects(self, combinations: FloatArray, reach: float) -> Effects:
         """Return what is known about combinations of the true parameters.
 
+        Of the releases in which noise hides the curvature, some look certain by chance, and most of
+        these are wrong. So noise is compared with the curvature that is supposed, not only with the
+        one that was released.
+
         Parameters
         ----------
         combinations : array of shape (m, p)
         reach : float
             Standard deviations from the estimate to the ends of an interval.
         """
-        found = self._equation.effects(combinations @ self.axes.T, reach)
+        equation, turned = self._equation, combinations @ self.axes.T
+        found = equation.effects(turned, reach)
+        if self.records:
+            way = 2 * (self.point - self._coefficients)
+            about = on_the_way(self.moments, self.records, self._coefficients, way, self._bend)
+            usual = replace(
+                equation, matrix=about, sampling=self._dispersion * about, bend=None
+            ).growth(turned)
+            hidden = np.where(usual > SURE**-2, math.inf, 0.0)
+            found = found._replace(by_prior=np.maximum(found.by_prior, hidden))
         own = combinations @ self.parameters
         return found._replace(
             estimates=found.estimates + own, low=found.low + own, high=found.high + own
@@ -199,9 +212,14 @@ class LogisticPosterior(ToArviz):
         return 1.0
 
     @property
+    def _coefficients(self) -> FloatArray:
+        """The mode in coordinates."""
+        return np.asarray(np.linalg.solve(self.axes.T, self.parameters), np.float64)
+
+    @property
     def _equation(self) -> NoisyEquation:
         """The equation of the way from the mode to the true parameters, in coordinates."""
-        w = np.asarray(np.linalg.solve(self.axes.T, self.parameters), np.float64)
+        w = self._coefficients
         law, loss, spread = (self.moments, self.records), self._bend, self._dispersion
         about = root(supposed_curvature(*law, self.point, loss)) if self.records else self.axes
 

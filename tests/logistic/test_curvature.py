@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -188,6 +189,22 @@ def test_strong_effects_are_inside_their_intervals():
         ends = np.array([(row.low, row.high) for row in table.rows[1:]])
         inside.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
     assert np.mean(inside, axis=0).min() >= 0.85
+
+
+def test_a_curvature_that_noise_happens_to_make_large_identifies_nothing():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(3000, 2))
+    y = (rng.random(3000) < expit(X @ [3.0, -2.0])).astype(int)
+    schema = Schema({name: Interval(-5, 5) for name in "ab"}, target=Categories([0, 1]))
+    fit = partial(BayesianLogisticRegression, intervals=True, effects="linear", schema=schema)
+    few, many = (fit(epsilon, random_state=0).fit(X, y).posterior_ for epsilon in (0.5, 8.0))
+    lucky = replace(
+        few, curvature=few.curvature + 10 * np.diag(few.curvature_noise.diagonal() ** 0.5)
+    )
+    slopes = np.eye(3)[1:]
+    assert lucky._equation.effects(slopes @ lucky.axes.T, 1.96).identified.all()
+    assert not lucky.effects(slopes, 1.96).identified.any()
+    assert many.effects(slopes, 1.96).identified.all()
 
 
 @pytest.mark.slow
