@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from numbers import Real
 from typing import Any, ClassVar, Self, cast
@@ -37,6 +38,7 @@ MODEL_PER_TREE = 9
 """How many times the budget of a tree a model is thought to have: a tenth is for the tree."""
 
 
+@dataclass(eq=False, repr=False)
 class PrivateTree(SupervisedEstimator[Schema, TreeChoice, EdgeScores, tuple[Hashable, ...]]):
     """A tree over the features if it is worth its noise, edge after edge by their scores.
 
@@ -70,22 +72,13 @@ class PrivateTree(SupervisedEstimator[Schema, TreeChoice, EdgeScores, tuple[Hash
 
     _uses_n = "nowhere"
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        schema: Schema | None = None,
-        model_epsilon: float | None = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.schema = schema
-        self.model_epsilon = model_epsilon
-        self.privacy_unit = privacy_unit
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    schema: Schema | None = None
+    model_epsilon: float | None = None
+    privacy_unit: PrivacyUnit | str = "record"
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     @property
     def _bounds(self) -> Declared:
@@ -131,6 +124,7 @@ class PrivateTree(SupervisedEstimator[Schema, TreeChoice, EdgeScores, tuple[Hash
         raise ValueError("a tree has no JSON form")
 
 
+@dataclass(eq=False, repr=False)
 class BayesianNetworkClassifier(DiscreteClassifier):
     r"""Discrete Bayesian network released under differential privacy, as a classifier.
 
@@ -214,40 +208,22 @@ class BayesianNetworkClassifier(DiscreteClassifier):
         "parents": [dict, "array-like", HasMethods("predecessors"), None],
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        parents: Any = None,
-        mechanism: str | Mechanism = "laplace",
-        inference: str = "adaptive",
-        alpha: float | npt.ArrayLike = 1.0,
-        temperature: float | str = "auto",
-        classes: npt.ArrayLike | None = None,
-        bounds: Any = None,
-        n_bins: Any = "auto",
-        schema: Schema | None = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        max_weight: int | None = None,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.parents = parents
-        self.mechanism = mechanism
-        self.inference = inference
-        self.alpha = alpha
-        self.temperature = temperature
-        self.classes = classes
-        self.bounds = bounds
-        self.n_bins = n_bins
-        self.schema = schema
-        self.privacy_unit = privacy_unit
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float = 0.0
+    parents: Any = None
+    mechanism: str | Mechanism = "laplace"
+    inference: str = "adaptive"
+    alpha: float | npt.ArrayLike = 1.0
+    temperature: float | str = "auto"
+    classes: npt.ArrayLike | None = None
+    bounds: Any = None
+    n_bins: Any = "auto"
+    schema: Schema | None = None
+    privacy_unit: PrivacyUnit | str = "record"
+    max_weight: int | None = None
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def _learned(self) -> tuple[tuple[str, Any], ...]:
         return (*super()._learned(), ("parents", getattr(self.parents, "guarantee", None)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -42,6 +42,7 @@ class Choice(NamedTuple):
     of: Any
 
 
+@dataclass(eq=False, repr=False)
 class BayesianClassifier(
     ScoreMixin, ClassifierMixin, SupervisedEstimator[Choice, Choice, Any, Any]
 ):
@@ -120,26 +121,15 @@ class BayesianClassifier(
         **WEIGHTS,
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        classes: npt.ArrayLike | None = None,
-        bounds: Any = None,
-        schema: Schema | None = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        max_weight: int | None = None,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.classes = classes
-        self.bounds = bounds
-        self.schema = schema
-        self.privacy_unit = privacy_unit
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    classes: npt.ArrayLike | None = None
+    bounds: Any = None
+    schema: Schema | None = None
+    privacy_unit: PrivacyUnit | str = "record"
+    max_weight: int | None = None
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def model_for(self, n: int, n_features: int | None = None) -> Model:
         """Return the model, not fitted, that n records would be given to.

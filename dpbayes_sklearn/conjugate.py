@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -180,6 +181,7 @@ class PosteriorRelease(
 REFUSES = "no record has a value outside the declared ones, which would have been refused"
 
 
+@dataclass(eq=False, repr=False)
 class BetaBinomial(PosteriorRelease):
     r"""Private posterior of a proportion.
 
@@ -258,30 +260,17 @@ class BetaBinomial(PosteriorRelease):
         "prior": ["array-like"],
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        mechanism: str | Mechanism = "geometric",
-        prior: Sequence[float] = (1.0, 1.0),
-        calibrate: bool = True,
-        inference: str = "noise_aware",
-        privacy_unit: PrivacyUnit | str = "record",
-        max_weight: int | None = None,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.prior = prior
-        self.calibrate = calibrate
-        self.inference = inference
-        self.privacy_unit = privacy_unit
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float = 0.0
+    mechanism: str | Mechanism = "geometric"
+    prior: Sequence[float] = (1.0, 1.0)
+    calibrate: bool = True
+    inference: str = "noise_aware"
+    privacy_unit: PrivacyUnit | str = "record"
+    max_weight: int | None = None
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def _public_schema(self, records: DeclaredColumn, n: int) -> tuple[Categories, tuple[str, ...]]:
         # the first parameter of a Beta goes with the ones
@@ -294,6 +283,7 @@ class BetaBinomial(PosteriorRelease):
         return known_codes(categories, values, "BetaBinomial takes records that are 0 or 1")
 
 
+@dataclass(eq=False, repr=False)
 class DirichletMultinomial(PosteriorRelease):
     r"""Private posterior of the probabilities of categories.
 
@@ -382,32 +372,18 @@ class DirichletMultinomial(PosteriorRelease):
         ],
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        mechanism: str | Mechanism = "geometric",
-        prior: float | npt.ArrayLike = 1.0,
-        categories: int | Sequence[Any] | Categories | None = None,
-        calibrate: bool = True,
-        inference: str = "noise_aware",
-        privacy_unit: PrivacyUnit | str = "record",
-        max_weight: int | None = None,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.prior = prior
-        self.categories = categories
-        self.calibrate = calibrate
-        self.inference = inference
-        self.privacy_unit = privacy_unit
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float = 0.0
+    mechanism: str | Mechanism = "geometric"
+    prior: float | npt.ArrayLike = 1.0
+    categories: int | Sequence[Any] | Categories | None = None
+    calibrate: bool = True
+    inference: str = "noise_aware"
+    privacy_unit: PrivacyUnit | str = "record"
+    max_weight: int | None = None
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def _public_schema(self, records: DeclaredColumn, n: int) -> tuple[Categories, tuple[str, ...]]:
         declared = self._declared()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -42,6 +43,7 @@ __all__ = ["BayesianCountRegression"]
 _MOST_CAP = 2**20
 
 
+@dataclass(eq=False, repr=False)
 class BayesianCountRegression(
     EffectImportances, RegressorMixin, ShardedEstimator[RatePrior, LabelledRecords, RatePosterior]
 ):
@@ -139,36 +141,20 @@ class BayesianCountRegression(
         **WEIGHTS,
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        cap: int | None = None,
-        exposure: str | int | None = None,
-        prior_precision: float | str = "auto",
-        bounds: Any = None,
-        n_bins: int | None = None,
-        effects: str = "linear",
-        intervals: bool | str = "auto",
-        schema: Schema | None = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        max_weight: int | None = None,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.cap = cap
-        self.exposure = exposure
-        self.prior_precision = prior_precision
-        self.bounds = bounds
-        self.n_bins = n_bins
-        self.effects = effects
-        self.intervals = intervals
-        self.schema = schema
-        self.privacy_unit = privacy_unit
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    cap: int | None = None
+    exposure: str | int | None = None
+    prior_precision: float | str = "auto"
+    bounds: Any = None
+    n_bins: int | None = None
+    effects: str = "linear"
+    intervals: bool | str = "auto"
+    schema: Schema | None = None
+    privacy_unit: PrivacyUnit | str = "record"
+    max_weight: int | None = None
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     @once
     def _bounds(self) -> Declared:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self, cast
@@ -45,6 +46,7 @@ __all__ = ["PrivateSelectKBest"]
 _TARGET_BINS = 8  # The target of a regression is cut into this many bins.
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSelectKBest(
     SelectorMixin,
     SupervisedEstimator[tuple[Schema, int], ColumnChoice, ColumnScores, tuple[Hashable, ...]],
@@ -125,30 +127,17 @@ class PrivateSelectKBest(
         **PROTECTION,
     }
 
-    def __init__(
-        self,
-        k: int | str = "auto",
-        *,
-        epsilon: float = 1.0,
-        classes: npt.ArrayLike | None = None,
-        bounds: Any = None,
-        bounds_y: Any = None,
-        n_bins: int | npt.ArrayLike = 8,
-        schema: Schema | None = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.k = k
-        self.epsilon = epsilon
-        self.classes = classes
-        self.bounds = bounds
-        self.bounds_y = bounds_y
-        self.n_bins = n_bins
-        self.schema = schema
-        self.privacy_unit = privacy_unit
-        self.accountant = accountant
-        self.random_state = random_state
+    k: int | str = "auto"
+    _: KW_ONLY
+    epsilon: float = 1.0
+    classes: npt.ArrayLike | None = None
+    bounds: Any = None
+    bounds_y: Any = None
+    n_bins: int | npt.ArrayLike = 8
+    schema: Schema | None = None
+    privacy_unit: PrivacyUnit | str = "record"
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     @property
     def _bounds(self) -> Declared:

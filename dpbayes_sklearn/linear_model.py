@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self, overload
@@ -69,6 +70,7 @@ __all__ = ["BayesianLinearRegression", "BayesianLogisticRegression"]
 _LEARNS = 10
 
 
+@dataclass(eq=False, repr=False)
 class BayesianLinearRegression(
     EffectImportances,
     ScoreMixin,
@@ -199,40 +201,22 @@ class BayesianLinearRegression(
         **WEIGHTS,
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        mechanism: str | Mechanism = "auto",
-        inference: str = "noise_aware",
-        prior_precision: float = 1.0,
-        noise_variance: float | None = None,
-        coef_bound: float | None = None,
-        fit_intercept: bool = True,
-        bounds_X: Any = None,
-        bounds_y: Any = None,
-        schema: Schema | None = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        max_weight: int | None = None,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.inference = inference
-        self.prior_precision = prior_precision
-        self.noise_variance = noise_variance
-        self.coef_bound = coef_bound
-        self.fit_intercept = fit_intercept
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
-        self.schema = schema
-        self.privacy_unit = privacy_unit
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float = 0.0
+    mechanism: str | Mechanism = "auto"
+    inference: str = "noise_aware"
+    prior_precision: float = 1.0
+    noise_variance: float | None = None
+    coef_bound: float | None = None
+    fit_intercept: bool = True
+    bounds_X: Any = None
+    bounds_y: Any = None
+    schema: Schema | None = None
+    privacy_unit: PrivacyUnit | str = "record"
+    max_weight: int | None = None
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def _statistics(self, public: Schema, prior: GaussianPrior, records: Records) -> LinearRecords:
         if isinstance(records, LocalRecords):  # which are asked several times

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -172,6 +173,7 @@ class SumsEstimator(PrivateEstimator[Records, Prior, Prior, BoundedSums, SumsPos
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class NormalMean(SumsEstimator):
     r"""Private posterior of the means of bounded columns.
 
@@ -241,26 +243,15 @@ class NormalMean(SumsEstimator):
         "sigma": [Real, None],
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        mechanism: str | Mechanism = "laplace",
-        bounds: Any = None,
-        sigma: float | None = None,
-        prior: Sequence[float] | None = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.mechanism = mechanism
-        self.bounds = bounds
-        self.sigma = sigma
-        self.prior = prior
-        self.privacy_unit = privacy_unit
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    mechanism: str | Mechanism = "laplace"
+    bounds: Any = None
+    sigma: float | None = None
+    prior: Sequence[float] | None = None
+    privacy_unit: PrivacyUnit | str = "record"
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def _column(self, interval: Interval) -> tuple[Column, Family]:
         low, high = interval.low, interval.high
@@ -275,6 +266,7 @@ class NormalMean(SumsEstimator):
         return Column(interval), NormalFamily(low, high, mean, spread**2, float(sigma) ** 2)
 
 
+@dataclass(eq=False, repr=False)
 class GammaExponential(SumsEstimator):
     r"""Private posterior of the rates, inverse scales or precisions of bounded columns.
 
@@ -339,28 +331,16 @@ class GammaExponential(SumsEstimator):
         "location": [float, int],
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        mechanism: str | Mechanism = "laplace",
-        bounds: Any = None,
-        data: str = "exponential",
-        location: float = 0.0,
-        prior: Sequence[float] | None = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.mechanism = mechanism
-        self.bounds = bounds
-        self.data = data
-        self.location = location
-        self.prior = prior
-        self.privacy_unit = privacy_unit
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    mechanism: str | Mechanism = "laplace"
+    bounds: Any = None
+    data: str = "exponential"
+    location: float = 0.0
+    prior: Sequence[float] | None = None
+    privacy_unit: PrivacyUnit | str = "record"
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -51,6 +52,7 @@ class Correlations(CoefficientTable):
     title: ClassVar[str] = "Correlations"
 
 
+@dataclass(eq=False, repr=False)
 class PrivateMoments(SupervisedEstimator[Schema, Design, LinearRecords, Moments]):
     """All second moments of a table in one release, from which any regressions are computed.
 
@@ -125,24 +127,14 @@ class PrivateMoments(SupervisedEstimator[Schema, Design, LinearRecords, Moments]
         **WEIGHTS,
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        bounds: Any = None,
-        schema: Schema | None = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        max_weight: int | None = None,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.schema = schema
-        self.privacy_unit = privacy_unit
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    bounds: Any = None
+    schema: Schema | None = None
+    privacy_unit: PrivacyUnit | str = "record"
+    max_weight: int | None = None
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     @property
     def _bounds(self) -> Declared:

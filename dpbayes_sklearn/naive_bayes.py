@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ _BAND_DRAWS = 1000
 """Draws from the posterior that a band is made of."""
 
 
+@dataclass(eq=False, repr=False)
 class BayesianNaiveBayes(DiscreteClassifier):
     r"""Bayesian naive Bayes classifier released under differential privacy.
 
@@ -117,38 +119,21 @@ class BayesianNaiveBayes(DiscreteClassifier):
     1.0
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        mechanism: str | Mechanism = "laplace",
-        inference: str = "adaptive",
-        alpha: float | npt.ArrayLike = 1.0,
-        temperature: float | str = "auto",
-        classes: npt.ArrayLike | None = None,
-        bounds: Any = None,
-        n_bins: Any = "auto",
-        schema: Schema | None = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        max_weight: int | None = None,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.inference = inference
-        self.alpha = alpha
-        self.temperature = temperature
-        self.classes = classes
-        self.bounds = bounds
-        self.n_bins = n_bins
-        self.schema = schema
-        self.privacy_unit = privacy_unit
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float = 0.0
+    mechanism: str | Mechanism = "laplace"
+    inference: str = "adaptive"
+    alpha: float | npt.ArrayLike = 1.0
+    temperature: float | str = "auto"
+    classes: npt.ArrayLike | None = None
+    bounds: Any = None
+    n_bins: Any = "auto"
+    schema: Schema | None = None
+    privacy_unit: PrivacyUnit | str = "record"
+    max_weight: int | None = None
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def _network(self, public: Schema) -> Network:
         """Return the star: every feature has one parent, the class."""

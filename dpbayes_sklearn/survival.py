@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -106,6 +106,7 @@ class SurvivalTable:
         return _presenting.card(self.name, _presenting.table(self.heads, self.cells))
 
 
+@dataclass(eq=False, repr=False)
 class LifeTable(SupervisedEstimator[Schema, Cells, SimplexCounts, LifeTables]):
     r"""Private life table: survival by group with intervals, and the log-rank test.
 
@@ -194,26 +195,15 @@ class LifeTable(SupervisedEstimator[Schema, Cells, SimplexCounts, LifeTables]):
         **WEIGHTS,
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        bounds: Any = None,
-        n_bins: int = 12,
-        schema: Schema | None = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        max_weight: int | None = None,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.n_bins = n_bins
-        self.schema = schema
-        self.privacy_unit = privacy_unit
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    bounds: Any = None
+    n_bins: int = 12
+    schema: Schema | None = None
+    privacy_unit: PrivacyUnit | str = "record"
+    max_weight: int | None = None
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     @once
     def _bounds(self) -> Declared:

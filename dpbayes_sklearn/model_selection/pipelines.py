@@ -13,7 +13,7 @@ number of records is released by each step that needs it, within its share.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -211,6 +211,7 @@ def _fit_in_turn(pipeline: Pipeline, people: People) -> None:
         X = X if step is steps[-1] else step.transform(X)
 
 
+@dataclass(eq=False, repr=False)
 class PrivatePipeline(SupervisedEstimator[None, None, People, Pipeline]):
     """A pipeline of private steps that spends one epsilon, in proportion to their own."""
 
@@ -219,18 +220,11 @@ class PrivatePipeline(SupervisedEstimator[None, None, People, Pipeline]):
         "pipeline": [Pipeline],
     }
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        *,
-        epsilon: Any = 1.0,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.pipeline = pipeline
-        self.epsilon = epsilon
-        self.accountant = accountant
-        self.random_state = random_state
+    pipeline: Pipeline
+    _: KW_ONLY
+    epsilon: Any = 1.0
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     @property
     def _model(self) -> AnySupervised:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -59,6 +60,7 @@ def _estimator_has(name: str) -> Callable[[Method], Method]:
     return cast("Callable[[Method], Method]", decorator)
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSearchCV(
     MetaEstimatorMixin,
     PrivateEstimator[HeldOutSplit, list[dict[str, Any]], list[AnySupervised], HeldOutSplit, Winner],
@@ -175,32 +177,18 @@ class PrivateSearchCV(
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        estimator: AnyEstimator,
-        param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
-        *,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        runs_per_candidate: int = 10,
-        stopping: str = "geometric",
-        test_size: float = 0.2,
-        accountant: BudgetAccountant | None = None,
-        n_jobs: int | None = None,
-        verbose: int | bool = 0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.epsilon = epsilon
-        self.delta = delta
-        self.runs_per_candidate = runs_per_candidate
-        self.stopping = stopping
-        self.test_size = test_size
-        self.accountant = accountant
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    estimator: AnyEstimator
+    param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 0.0
+    runs_per_candidate: int = 10
+    stopping: str = "geometric"
+    test_size: float = 0.2
+    accountant: BudgetAccountant | None = None
+    n_jobs: int | None = None
+    verbose: int | bool = 0
+    random_state: int | np.random.RandomState | None = None
 
     @staticmethod
     def cost(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
@@ -54,6 +55,7 @@ class _Asked(NamedTuple):
     n_texts: int
 
 
+@dataclass(eq=False, repr=False)
 class FrameDomains(
     PrivateEstimator[Records, _Public, _Asked, NumbersAndTexts, tuple[Answers, Found]]
 ):
@@ -69,24 +71,14 @@ class FrameDomains(
         "target": [str, None],
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        bins: int | None = 8,
-        target: str | None = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bins = bins
-        self.target = target
-        self.privacy_unit = privacy_unit
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float = 0.0
+    bins: int | None = 8
+    target: str | None = None
+    privacy_unit: PrivacyUnit | str = "record"
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def _delta(self, infinite: bool = False) -> Fraction:
         return Fraction(0) if infinite else self._declared_delta()  # for texts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -25,6 +26,7 @@ from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 
 
+@dataclass(eq=False, repr=False)
 class PrivateMinMaxScaler(ColumnwiseTransformer):
     """Scale columns to a public range by two private quantiles; no bounds need to be known.
 
@@ -81,24 +83,14 @@ class PrivateMinMaxScaler(ColumnwiseTransformer):
         "quantiles": [tuple],
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        feature_range: tuple[float, float] = (0, 1),
-        quantiles: tuple[float, float] = (0.01, 0.99),
-        bounds: Any = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.feature_range = feature_range
-        self.quantiles = quantiles
-        self.bounds = bounds
-        self.privacy_unit = privacy_unit
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    feature_range: tuple[float, float] = (0, 1)
+    quantiles: tuple[float, float] = (0.01, 0.99)
+    bounds: Any = None
+    privacy_unit: PrivacyUnit | str = "record"
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def _questions(self, j: int, columns: Columns) -> ColumnQuestions:
         low, high = two_numbers(self, "quantiles", 0.0, 1.0)
@@ -151,6 +143,7 @@ def two_numbers(estimator: Any, name: str, least: float, most: float) -> tuple[f
     return low, high
 
 
+@dataclass(eq=False, repr=False)
 class PrivateStandardScaler(ColumnwiseTransformer):
     """Centre columns at a private median and scale them by a private spread.
 
@@ -199,22 +192,13 @@ class PrivateStandardScaler(ColumnwiseTransformer):
         "clip": [Range(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        clip: float = 3.0,
-        bounds: Any = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.clip = clip
-        self.bounds = bounds
-        self.privacy_unit = privacy_unit
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    clip: float = 3.0
+    bounds: Any = None
+    privacy_unit: PrivacyUnit | str = "record"
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def _questions(self, j: int, columns: Columns) -> ColumnQuestions:
         return CentreAndSpread(columns.n, columns.epsilon, columns.bounds[j], columns.unit)
@@ -236,6 +220,7 @@ class PrivateStandardScaler(ColumnwiseTransformer):
 _ENDS = Fraction(1, 100), Fraction(99, 100)
 
 
+@dataclass(eq=False, repr=False)
 class PrivateKBinsDiscretizer(ColumnwiseTransformer):
     """Cut columns into bins at private edges; no bounds need to be known.
 
@@ -297,24 +282,14 @@ class PrivateKBinsDiscretizer(ColumnwiseTransformer):
         "strategy": [StrOptions({"quantile", "uniform"})],
     }
 
-    def __init__(
-        self,
-        n_bins: int | npt.ArrayLike = 8,
-        *,
-        strategy: str = "quantile",
-        epsilon: float = 1.0,
-        bounds: Any = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_bins = n_bins
-        self.strategy = strategy
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.privacy_unit = privacy_unit
-        self.accountant = accountant
-        self.random_state = random_state
+    n_bins: int | npt.ArrayLike = 8
+    _: KW_ONLY
+    strategy: str = "quantile"
+    epsilon: float = 1.0
+    bounds: Any = None
+    privacy_unit: PrivacyUnit | str = "record"
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def _each_n_bins(self, d: int) -> list[int]:
         given = np.asarray(self.n_bins)
