@@ -166,11 +166,6 @@ class Spread:
             raise ValueError(f"The spread of column {name!r} must be one number.")
         return float(value)
 
-    def of_target(self, domain: Interval) -> float:
-        """Return the standard deviation of the target."""
-        width = 1.0 if isinstance(self.columns, Mapping) else domain.high - domain.low
-        return self.target * width
-
     def shares(self, name: str, domain: Categories) -> FloatArray:
         """Return the shares of categories."""
         given = self.columns.get(name) if isinstance(self.columns, Mapping) else None
@@ -303,7 +298,9 @@ class LinearSimulation(_GuessedColumns):
         sds[self.design.levels] = (np.sqrt(k - 1) / k)[self.design.levels]  # also for rare ones
         explained = x @ (self.rng.normal(size=len(sds)) / np.maximum(sds, 1e-9))
         explained -= explained.mean()
-        total = self.spread.of_target(self.public.target_bounds) / self.scale.half
+        bounds = self.public.target_bounds
+        width = 1.0 if isinstance(self.spread.columns, Mapping) else bounds.high - bounds.low
+        total = self.spread.target * width / self.scale.half
         rest = (1 - _EXPLAINED) * total**2
         if self.prior.noise_variance is not None:
             rest = min(self.prior.noise_variance, (1 - 1e-6) * total**2)

@@ -420,7 +420,9 @@ class BayesianLinearRegression(
         )
         column = np.array(places, dtype=object)[:, None]
         (_, x) = next(Design((domain,), self._design.intercept).chunks(Table(column)))
-        x = self._own_windows(own).clip(x.copy()) - self._reference[own]
+        windows = self.posterior_.windows
+        inside = Windows(windows.centres[own], windows.halves[own]).clip(x.copy())
+        x = inside - self._reference[own]
         _, slopes = self._in_units_of_target()
         value = x @ slopes[own]
         estimates, joint = self.posterior_.believed
@@ -435,10 +437,6 @@ class BayesianLinearRegression(
         at = np.asarray(places if numeric else np.arange(len(value)), np.float64)
         low, high = (self._scale.half * end for end in (middle - reach, middle + reach))
         return Effect(names[j], at, labels, value, low, high, False, "target")
-
-    def _own_windows(self, own: npt.NDArray[np.bool_]) -> Windows:
-        windows = self.posterior_.windows
-        return Windows(windows.centres[own], windows.halves[own])
 
     def _in_units_of_target(self) -> tuple[float, FloatArray]:
         """Return the constant and the coefficients of the coordinates, in units of the target."""

@@ -221,7 +221,8 @@ class BayesianNaiveBayes(DiscreteClassifier):
         value = self._evidence_tables()[j].T
         rng = np.random.default_rng(0)  # what is released may be looked at with any
         drawn = self.posterior_.sample(rng, _BAND_DRAWS)[j]
-        weights = getattr(self.posterior_, "weights", None) if self._is_tempered else None
+        tempered = self.posterior_.untempered is not self.posterior_
+        weights = getattr(self.posterior_, "weights", None) if tempered else None
         logs = np.log(drawn) * (1.0 if weights is None else weights[j])
         ends = [(1 - level) / 2, (1 + level) / 2]
         low, high = np.quantile(_contrasts(np.swapaxes(logs, 0, 1)), ends, axis=1)
@@ -237,10 +238,6 @@ class BayesianNaiveBayes(DiscreteClassifier):
             domain.is_numeric,
             self._contributes_to,
         )
-
-    @property
-    def _is_tempered(self) -> bool:
-        return self.posterior_.untempered is not self.posterior_
 
     @property
     def _contributes_to(self) -> str:

@@ -156,7 +156,22 @@ def expected_error(
     >>> expected_error(model, n=1000, epsilon=1.0)
     ExpectedError(of='counts', mean=3.38, median=2.5, 95 %=9.64)
     """
-    return _expected(estimator, n, epsilon, n_features, spread)
+    at, columns = _at(estimator, epsilon, n, n_features), _columns(estimator, n_features)
+    kind = _simulation(at)
+    if not issubclass(kind, LinearSimulation):
+        if spread is not None:
+            raise ValueError("Only the errors of a linear regression depend on spread.")
+        return ExpectedError(kind.of, np.sort(kind(at, n, columns).errors()))
+    guesses = extremes(at._declared_schema(n, columns)) if spread is None else (spread,)
+    runs = [kind(at, n, columns, one) for one in guesses]
+    errors = [run.errors() for run in runs]
+    means = [float(each.mean()) for each in errors]
+    return ExpectedError(
+        kind.of,
+        np.sort(np.concatenate(errors)),
+        (means[0], means[-1]) if spread is None else None,
+        runs[-1].by_name(),
+    )
 
 
 def epsilon_for(
@@ -198,7 +213,7 @@ def epsilon_for(
         )
 
     def error(epsilon: float) -> float:
-        law = _expected(estimator, n, epsilon, n_features, spread)
+        law = expected_error(estimator, n, epsilon, n_features=n_features, spread=spread)
         return law.mean if quantile is None else law.quantile(quantile)
 
     return _smallest(error, target)
@@ -508,31 +523,6 @@ def _at(
     if isinstance(copied, BayesianClassifier):
         return copied.model_for(n, _columns(estimator, n_features))
     return copied
-
-
-def _expected(
-    estimator: AnyEstimator,
-    n: int,
-    epsilon: float | None,
-    n_features: int | None,
-    spread: Spread | None,
-) -> ExpectedError:
-    at, columns = _at(estimator, epsilon, n, n_features), _columns(estimator, n_features)
-    kind = _simulation(at)
-    if not issubclass(kind, LinearSimulation):
-        if spread is not None:
-            raise ValueError("Only the errors of a linear regression depend on spread.")
-        return ExpectedError(kind.of, np.sort(kind(at, n, columns).errors()))
-    guesses = extremes(at._declared_schema(n, columns)) if spread is None else (spread,)
-    runs = [kind(at, n, columns, one) for one in guesses]
-    errors = [run.errors() for run in runs]
-    means = [float(each.mean()) for each in errors]
-    return ExpectedError(
-        kind.of,
-        np.sort(np.concatenate(errors)),
-        (means[0], means[-1]) if spread is None else None,
-        runs[-1].by_name(),
-    )
 
 
 def _columns(estimator: AnyEstimator, n_features: int | None) -> int | None:

@@ -244,7 +244,7 @@ _BRANCH: ContextVar[str | None] = ContextVar("branch", default=None)
 def enter(accountant: BudgetAccountant) -> None:
     """Make ``accountant`` the one in force in this context."""
     with _CHANGE:
-        publish(_written(*_OPEN, accountant))
+        publish({one._written for one in (*_OPEN, accountant)})
         _OPEN.append(accountant)
     _HERE.set((*_HERE.get(), accountant))
 
@@ -261,11 +261,7 @@ def leave(accountant: BudgetAccountant) -> None:
         if accountant not in _OPEN:
             for thread in other_threads():
                 _OUTLIVED.setdefault(thread, set()).add(accountant._written)
-        publish(_written(*_OPEN), left=accountant._written)
-
-
-def _written(*accountants: BudgetAccountant) -> set[Written]:
-    return {accountant._written for accountant in accountants}
+        publish({one._written for one in _OPEN}, left=accountant._written)
 
 
 def active_accountant() -> BudgetAccountant | None:

@@ -385,11 +385,8 @@ def _shown(number: object, rounding: Context) -> str:
         return "inf"
     parts = Decimal(fraction.numerator), Decimal(fraction.denominator)
     shown = rounding.divide(*parts)
-    return f"{float(shown):.{rounding.prec}g}" if _is_float(shown) else f"{shown.normalize():e}"
-
-
-def _is_float(number: Decimal) -> bool:
-    return not number or 1e-300 < abs(number) < Decimal(math.nextafter(math.inf, 0))
+    is_float = not shown or 1e-300 < abs(shown) < Decimal(math.nextafter(math.inf, 0))
+    return f"{float(shown):.{rounding.prec}g}" if is_float else f"{shown.normalize():e}"
 
 
 _LONGEST_INTEGER = 10**600  # Python may refuse to print integers as long as this one.
