@@ -17,13 +17,13 @@ from dpbayes_sklearn._compat import HasMethods, Range
 from dpbayes_sklearn._typing import AnyArray, IntArray
 from dpbayes_sklearn.base.classifier import DiscreteClassifier
 from dpbayes_sklearn.base.estimator import PrivateEstimator
-from dpbayes_sklearn.base.supervised import Declared, SupervisedEstimator
+from dpbayes_sklearn.base.supervised import Declared, TableEstimator
 from dpbayes_sklearn.columns.plans import ChoicePlan
 from dpbayes_sklearn.counts.dependence import EdgeScores, PairTables, TreeChoice, TreePrices
 from dpbayes_sklearn.counts.network import CLASS, LearnedParents, Network, network_from_parents
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.persons import PROTECTION
-from dpbayes_sklearn.data.reading import check_kinds, classes_from_data
+from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.records import Records, Table, is_frame
 from dpbayes_sklearn.mechanisms import Mechanism
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
@@ -39,7 +39,7 @@ MODEL_PER_TREE = 9
 
 
 @dataclass(eq=False, repr=False)
-class PrivateTree(SupervisedEstimator[Schema, TreeChoice, EdgeScores, tuple[Hashable, ...]]):
+class PrivateTree(TableEstimator[TreeChoice, EdgeScores, tuple[Hashable, ...]]):
     """A tree over the features if it is worth its noise, edge after edge by their scores.
 
     Parameters
@@ -91,12 +91,6 @@ class PrivateTree(SupervisedEstimator[Schema, TreeChoice, EdgeScores, tuple[Hash
 
     def _target_from_data(self, values: AnyArray) -> Domain:
         return classes_from_data(values)  # never: the schema has the classes
-
-    def _public_schema(self, records: Records, n: int) -> tuple[Schema, tuple[str, ...]]:
-        return self._domains(records, n)
-
-    def _check_types(self, public: Schema, records: Records) -> None:
-        check_kinds(public, records)
 
     def _prior(self, public: Schema) -> TreeChoice:
         sizes = [domain.n_values for domain in public.columns.values()]

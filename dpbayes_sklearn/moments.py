@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpbayes_sklearn._typing import AnyArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.published import column_number
-from dpbayes_sklearn.base.supervised import Declared, SupervisedEstimator
+from dpbayes_sklearn.base.supervised import Declared, TableEstimator
 from dpbayes_sklearn.convex.coefficients import (
     Coefficient,
     CoefficientTable,
@@ -30,7 +30,7 @@ from dpbayes_sklearn.convex.posterior import GaussianPosterior
 from dpbayes_sklearn.convex.records import LinearRecords
 from dpbayes_sklearn.convex.regressions import Moments
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
-from dpbayes_sklearn.data.reading import check_kinds, read_records
+from dpbayes_sklearn.data.reading import read_records
 from dpbayes_sklearn.data.records import LocalRecords, Records, quiet_numpy
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
@@ -53,7 +53,7 @@ class Correlations(CoefficientTable):
 
 
 @dataclass(eq=False, repr=False)
-class PrivateMoments(SupervisedEstimator[Schema, Design, LinearRecords, Moments]):
+class PrivateMoments(TableEstimator[Design, LinearRecords, Moments]):
     """All second moments of a table in one release, from which any regressions are computed.
 
     Parameters
@@ -148,15 +148,10 @@ class PrivateMoments(SupervisedEstimator[Schema, Design, LinearRecords, Moments]
         raise TypeError("PrivateMoments has no target: pass it as a column of X.")
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
-        return read_records(
-            self,
-            self._declared_part(X, reset),
-            labelled=False,
-            reset=reset,
-            declared=self._declares_columns,
-            may_be_empty=self._declared_unit.size_is_secret,
-            width=self._width(reset),
-        )
+        own: Any = {"declared": self._declares_columns, "width": self._width(reset)}
+        own["may_be_empty"] = self._declared_unit.size_is_secret
+        part = self._declared_part(X, reset)
+        return read_records(self, part, labelled=False, reset=reset, **own)
 
     def _nobody(self, n: int, n_features: int | None) -> Records:
         return PrivateEstimator._nobody(self, n, n_features)
@@ -164,9 +159,6 @@ class PrivateMoments(SupervisedEstimator[Schema, Design, LinearRecords, Moments]
     def _public_schema(self, records: Records, n: int) -> tuple[Schema, tuple[str, ...]]:
         columns, leaks, conditions = self._columns(records, n)
         return Schema(columns), (*leaks, *conditions, *self._paid_before())
-
-    def _check_types(self, public: Schema, records: Records) -> None:
-        check_kinds(public, records)
 
     def _prior(self, public: Schema) -> Design:
         return Design(tuple(public.columns.values()))

@@ -15,12 +15,11 @@ from dpbayes_sklearn._compat import Range
 from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.spending import once
-from dpbayes_sklearn.base.supervised import Declared, SupervisedEstimator
+from dpbayes_sklearn.base.supervised import Declared, TableEstimator
 from dpbayes_sklearn.categories import life_tables
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.categories.life_tables import Cells, LifeTables, LogRank, Survival
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
-from dpbayes_sklearn.data.reading import check_kinds
 from dpbayes_sklearn.data.records import Records, Table
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
@@ -107,7 +106,7 @@ class SurvivalTable:
 
 
 @dataclass(eq=False, repr=False)
-class LifeTable(SupervisedEstimator[Schema, Cells, SimplexCounts, LifeTables]):
+class LifeTable(TableEstimator[Cells, SimplexCounts, LifeTables]):
     r"""Private life table: survival by group with intervals, and the log-rank test.
 
     Time is cut into public intervals. How many records leave in each, by the event or unobserved
@@ -235,12 +234,6 @@ class LifeTable(SupervisedEstimator[Schema, Cells, SimplexCounts, LifeTables]):
         place, times = _times(domains)
         domains[place] = _with_ends(times, self.n_bins)
         return domains, ()
-
-    def _public_schema(self, records: Records, n: int) -> tuple[Schema, tuple[str, ...]]:
-        return self._domains(records, n)
-
-    def _check_types(self, public: Schema, records: Records) -> None:
-        check_kinds(public, records)
 
     def _prior(self, public: Schema) -> Cells:
         cells = Cells(len(_groups(public)), len(_ends(public)))

@@ -114,17 +114,9 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
         return self.schema is not None or self._bounds.value is not None
 
     def _records(self, X: Any, y: Any, *, reset: bool) -> Records:
-        declared, secret = self._declares_columns, self._declared_unit.size_is_secret
-        width = self._width(reset)
-        return read_records(
-            self,
-            self._declared_part(X, reset),
-            y,
-            reset=reset,
-            declared=declared,
-            may_be_empty=secret,
-            width=width,
-        )
+        own: Any = {"declared": self._declares_columns, "width": self._width(reset)}
+        own["may_be_empty"] = self._declared_unit.size_is_secret
+        return read_records(self, self._declared_part(X, reset), y, reset=reset, **own)
 
     def _protected(
         self, records: Records, groups: Any, sample_weight: Any = None
@@ -316,14 +308,18 @@ KEPT_SECRET = (
 )
 
 
-class ShardedEstimator(SupervisedEstimator[Schema, PriorT, StatisticsT, PosteriorT]):
-    """An estimator whose statistics can be computed by shard, merged, and released once."""
+class TableEstimator(SupervisedEstimator[Schema, PriorT, StatisticsT, PosteriorT]):
+    """An estimator of a target, of which the schema is all that is public about the records."""
 
     def _public_schema(self, records: Records, n: int) -> tuple[Schema, tuple[str, ...]]:
         return self._domains(records, n)
 
     def _check_types(self, public: Schema, records: Records) -> None:
         check_kinds(public, records)
+
+
+class ShardedEstimator(TableEstimator[PriorT, StatisticsT, PosteriorT]):
+    """An estimator whose statistics can be computed by shard, merged, and released once."""
 
     @abstractmethod
     def _structure(self, public: Schema) -> object:
