@@ -23,12 +23,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
-from dpbayes_sklearn.convex.perturbed import PerturbedLoss, PerturbedPlan
+from dpbayes_sklearn.convex.perturbed import PerturbedLoss, PerturbedPlan, perturbed_mode
 from dpbayes_sklearn.convex.record_sums import Histograms
 from dpbayes_sklearn.logistic.blocks import PLACES
 from dpbayes_sklearn.logistic.curvature import (
@@ -149,12 +150,9 @@ class RatePlan(StepPlan[Any, RatePosterior]):
                 structure={"kind": "bounded", "columns": sums.size, "grid": STEPS},
                 ask=lambda records, _: sums.ask(records), read=self.read_level,
             ),
-            Step(
-                "perturbed mode", self.share(self.mode_part), lambda found: found.plan,
-                "exponential noise of the gradient",
-                structure={"kind": "gradients", "signed": True},
-                ask=self.ask_mode, read=self.read_mode,
-                draw=lambda loss, law, noise: noise.minimum(loss),
+            perturbed_mode(
+                self.share(self.mode_part), attrgetter("plan"), self.ask_mode, self.read_mode,
+                signed=True,
             ),
         ]  # fmt: skip
         if self.columns:
