@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -218,6 +218,7 @@ class CurvaturePlan(NamedTuple):
     grid: int
     law: MatrixNoise
     limit: float
+    heaviest: int = 1
 
     @classmethod
     def of(
@@ -238,7 +239,13 @@ class CurvaturePlan(NamedTuple):
         if not grid:
             raise ValueError("epsilon is too small for exact noise; use a larger one.")
         weights = tuple(Fraction(1) if j >= 0 else _INTERCEPT_WEIGHT for j in blocks.block_of)
-        return cls(blocks, grid, MatrixNoise(bound * grid**2, weights), limit)
+        return cls(blocks, grid, MatrixNoise(bound * grid**2, weights), limit, heaviest)
+
+    @property
+    def structure(self) -> dict[str, Any]:
+        """What the sensitivity follows from: the limit on records, and on the weight of one."""
+        heaviest = {"heaviest": self.heaviest} if self.heaviest > 1 else {}
+        return {"kind": "curvature", "limit": self.limit, "grid": self.grid, **heaviest}
 
     def ask(self, records: MappedRecords, point: FloatArray, centred: FloatArray) -> IntArray:
         """Return the second derivatives by centred contrasts: the upper triangle, in steps."""
@@ -287,6 +294,23 @@ def half_way(
         matrix = on_the_way(known.moments, n, w, way, bend) + precision * np.eye(len(w))
         way = (way + np.linalg.solve(matrix, right - precision * w)) / 2
     return np.asarray(w + way / 2)
+
+
+class AskedCurvature(NamedTuple):
+    """The curvature that is asked for: in which coordinates, with what noise, and where."""
+
+    known: Coordinates
+    plan: CurvaturePlan
+    point: FloatArray
+
+    def ask(self, records: MappedRecords) -> list[IntArray]:
+        """Return the sum of second derivatives at the point, by centred contrasts."""
+        at, centred = self.known.axes.T @ self.point, self.known.centred
+        return [self.plan.ask(records, at, centred)]
+
+    def read(self, noisy: Sequence[IntArray], n: int, bend: Bend = bend_of_classes) -> Curvature:
+        """Return what is known of n records by the answer, and by what is supposed."""
+        return told(self.known, n, self.point, *self.plan.read(noisy[0]), bend)
 
 
 def told(

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,12 +37,11 @@ from dpbayes_sklearn.convex.perturbed import PerturbedLoss, PerturbedPlan
 from dpbayes_sklearn.convex.record_sums import Histograms
 from dpbayes_sklearn.logistic.blocks import BINS, Blocks
 from dpbayes_sklearn.logistic.curvature import (
-    Coordinates,
+    AskedCurvature,
     Curvature,
     CurvaturePlan,
     coordinates,
     half_way,
-    told,
     widest_norm,
 )
 from dpbayes_sklearn.logistic.draws import LogisticDrawPlan
@@ -67,7 +67,7 @@ from dpbayes_sklearn.logistic.record_sums import (
 )
 from dpbayes_sklearn.logistic.softmax import SoftmaxLoss, plan_classes
 from dpbayes_sklearn.mechanisms import Mechanism, Sampler
-from dpbayes_sklearn.noise import ClassRows, MatrixNoise, Noise
+from dpbayes_sklearn.noise import ClassRows, Noise
 from dpbayes_sklearn.privacy.budget import Budget, Exact, PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Step, StepPlan, composed
 
@@ -291,10 +291,7 @@ class Found:
 
     look: Look
     mode: FloatArray = field(default_factory=lambda: np.zeros(0))
-    # Coordinates of the curvature, its noise there, and where it is asked for.
-    known: Coordinates | None = None
-    curvature_plan: CurvaturePlan | None = None
-    point: FloatArray = field(default_factory=lambda: np.zeros(0))
+    asked: AskedCurvature | None = None
     curvature: Curvature = field(default_factory=Curvature.none)
     draws: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
@@ -380,13 +377,11 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
             return replace(found, mode=mode)
         blocks, look = self.prior.blocks, found.look
         known = coordinates(blocks, blocks.tables(look.nodes), look.shares, look.errors)
-        return replace(
-            found,
-            mode=mode,
-            known=known,
-            curvature_plan=self._plan_curvature(known.limit),
-            point=half_way(known, self.facts.n, mode, self.mode.ridge),
+        plan = CurvaturePlan.of(
+            blocks, self.facts.n_bound, self.curvature_share, self.cost.unit, known.limit
         )
+        point = half_way(known, self.facts.n, mode, self.mode.ridge)
+        return replace(found, mode=mode, asked=AskedCurvature(known, plan, point))
 
     # Curvature
 
@@ -397,39 +392,21 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
         return (
             Step(
                 "curvature for intervals", Budget(self.curvature_share, unit=self.cost.unit),
-                self.curvature_law, "exponential noise of a matrix",
-                structure=self._curvature_structure,
+                attrgetter("asked.plan.law"), "exponential noise of a matrix",
+                structure=attrgetter("asked.plan.structure"),
                 ask=self.ask_curvature, read=self.read_curvature,
             ),
         )  # fmt: skip
 
-    def _curvature_structure(self, found: Found) -> dict[str, Any]:
-        plan = found.curvature_plan
-        assert plan is not None
-        return {"kind": "curvature", "limit": plan.limit, "grid": plan.grid}
-
-    def _plan_curvature(self, limit: float) -> CurvaturePlan:
-        share, unit, most = self.curvature_share, self.cost.unit, self.facts.n_bound
-        return CurvaturePlan.of(self.prior.blocks, most, share, unit, limit)
-
-    def curvature_law(self, found: Found) -> MatrixNoise:
-        """Return the noise, which is that of the limit on records."""
-        assert found.curvature_plan is not None
-        return found.curvature_plan.law
-
     def ask_curvature(self, records: CodedRecords, found: Found) -> list[IntArray]:
         """Return the sum of second derivatives at the point, by coordinates."""
-        assert found.known is not None
-        assert found.curvature_plan is not None
-        mapped, known = records.mapped(found.look.nodes), found.known
-        return [found.curvature_plan.ask(mapped, known.axes.T @ found.point, known.centred)]
+        assert found.asked is not None
+        return found.asked.ask(records.mapped(found.look.nodes))
 
     def read_curvature(self, found: Found, noisy: Sequence[IntArray]) -> Found:
         """Return what is known about the curvature."""
-        assert found.known is not None
-        assert found.curvature_plan is not None
-        answer = found.curvature_plan.read(noisy[0])
-        return replace(found, curvature=told(found.known, self.facts.n, found.point, *answer))
+        assert found.asked is not None
+        return replace(found, curvature=found.asked.read(noisy, self.facts.n))
 
     # Draws
 

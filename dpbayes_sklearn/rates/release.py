@@ -33,12 +33,11 @@ from dpbayes_sklearn.convex.perturbed import PerturbedLoss, PerturbedPlan, pertu
 from dpbayes_sklearn.convex.record_sums import Histograms
 from dpbayes_sklearn.logistic.blocks import PLACES
 from dpbayes_sklearn.logistic.curvature import (
-    Coordinates,
+    AskedCurvature,
     Curvature,
     CurvaturePlan,
     coordinates,
     half_way,
-    told,
     widest_norm,
 )
 from dpbayes_sklearn.logistic.mode import LogisticLoss, exact_mode, plan_mode
@@ -50,7 +49,7 @@ from dpbayes_sklearn.logistic.record_sums import (
     on_lattice,
 )
 from dpbayes_sklearn.logistic.release import Look, LookPlan, seen
-from dpbayes_sklearn.noise import MatrixNoise, Noise, NoiseLaw
+from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.rates.posterior import RatePosterior, bend_of_rates
 from dpbayes_sklearn.rates.records import (
@@ -92,9 +91,7 @@ class Found:
     rho: float = 1.0
     plan: PerturbedPlan | None = None
     mode: FloatArray = field(default_factory=lambda: np.zeros(0))
-    known: Coordinates | None = None
-    curvature_plan: CurvaturePlan | None = None
-    point: FloatArray = field(default_factory=lambda: np.zeros(0))
+    asked: AskedCurvature | None = None
     curvature: Curvature = field(default_factory=Curvature.none)
     dispersion: float = 1.0
 
@@ -167,9 +164,9 @@ class RatePlan(StepPlan[Any, RatePosterior]):
             law = noise_of_sums(1, unit, Fraction(dispersion.epsilon))
             steps += [
                 Step(
-                    "curvature for intervals", curvature, self.curvature_law,
+                    "curvature for intervals", curvature, attrgetter("asked.plan.law"),
                     "exponential noise of a matrix",
-                    structure=self.curvature_structure,
+                    structure=attrgetter("asked.plan.structure"),
                     ask=self.ask_curvature, read=self.read_curvature,
                 ),
                 Step(
@@ -225,8 +222,8 @@ class RatePlan(StepPlan[Any, RatePosterior]):
         known = coordinates(blocks, blocks.tables(look.nodes), shares, errors)
         bend = bend_of_rates(found.level + found.usual)
         point = half_way(known, round(found.n), mode, found.plan.ridge, bend)
-        plan = self.plan_curvature(known.limit)
-        return replace(found, mode=mode, known=known, curvature_plan=plan, point=point)
+        asked = AskedCurvature(known, self.plan_curvature(known.limit), point)
+        return replace(found, mode=mode, asked=asked)
 
     # Curvature and dispersion
 
@@ -237,34 +234,16 @@ class RatePlan(StepPlan[Any, RatePosterior]):
             self.prior.blocks, most, share, self.cost.unit, limit, heaviest=HEAVIEST
         )
 
-    def curvature_law(self, found: Found) -> MatrixNoise:
-        """Return the noise, which is that of the limit on records."""
-        assert found.curvature_plan is not None
-        return found.curvature_plan.law
-
-    def curvature_structure(self, found: Found) -> dict[str, Any]:
-        """Return the limit on records, and the largest weight of one."""
-        plan = found.curvature_plan
-        assert plan is not None
-        return {
-            "kind": "curvature", "limit": plan.limit, "grid": plan.grid, "heaviest": HEAVIEST
-        }  # fmt: skip
-
     def ask_curvature(self, records: CodedRecords, found: Found) -> list[IntArray]:
         """Return the sum of second derivatives at the point, by coordinates."""
-        assert found.known is not None
-        assert found.curvature_plan is not None
-        known, mapped = found.known, self._mapped(records, found)
-        return [found.curvature_plan.ask(mapped, known.axes.T @ found.point, known.centred)]
+        assert found.asked is not None
+        return found.asked.ask(self._mapped(records, found))
 
     def read_curvature(self, found: Found, noisy: Sequence[IntArray]) -> Found:
         """Return what is known about the curvature."""
-        assert found.known is not None
-        assert found.curvature_plan is not None
-        answer = found.curvature_plan.read(noisy[0])
+        assert found.asked is not None
         bend = bend_of_rates(found.level + found.usual)
-        curvature = told(found.known, round(found.n), found.point, *answer, bend)
-        return replace(found, curvature=curvature)
+        return replace(found, curvature=found.asked.read(noisy, round(found.n), bend))
 
     def ask_dispersion(self, records: CodedRecords, found: Found) -> list[IntArray]:
         """Return the sum of square residuals, in units of the curvature."""
