@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -34,25 +35,26 @@ VERSION = 1  # Of the plan in a document.
 STEPS = COUNTS | REGRESSION
 _SIGNED = {"bounds", "centre", "column", "families"}  # Fields of numbers of either sign.
 
-_ANSWERS = {
-    "BayesianClassifier": {"tables", "gradients"},
-    "BayesianCountRegression": {"gradients"},
-    "BayesianLinearRegression": {"products", "gradients", "scores in a ball"},
-    "BayesianLogisticRegression": {"gradients"},
-    "BayesianNaiveBayes": {"tables", "characters", "splits"},
-    "BayesianNetworkClassifier": {"tables", "characters", "splits"},
-    "BetaBinomial": {"categories", "candidates"},
-    "DirichletMultinomial": {"categories", "candidates"},
-    "GammaExponential": {"sums", "tempered"},
-    "LifeTable": {"categories"},
-    "NormalMean": {"sums", "tempered"},
-    "PrivateKBinsDiscretizer": {"ranks"},
-    "PrivateMinMaxScaler": {"ranks"},
-    "PrivateMoments": {"ProductSum"},
-    "PrivateSelectKBest": {"dependence"},
-    "PrivateStandardScaler": {"ranks"},
+_LETTERS = {
+    **{"records": "n", "records without a target": "m", "Histograms": "H", "ProductSum": "P"},
+    **{"VectorSum": "V", "gradients": "G", "bounded": "B", "curvature": "C", "products": "A"},
+    **dict.fromkeys(("scores in a ball", "logistic scores in a ball"), "S"),
+    **dict.fromkeys(("tables", "characters", "splits"), "T"),
+    **{"losses": "L", "sums": "M", "tempered": "M", "ranks": "Q", "dependence": "D"},
+    **{"categories": "K", "candidates": "K"},
 }
-"""The steps of which a release of an estimator has one."""
+ORDERS = {
+    "BayesianClassifier": "n?(H?GC?|TL?)",
+    "BayesianCountRegression": "n?H?BG(CB)?",
+    "BayesianLinearRegression": "n?H(PGHHVPP|G(HV|S)?|S)|[nm]A",
+    "BayesianLogisticRegression": "n?H?G[CS]?",
+    **dict.fromkeys(("BayesianNaiveBayes", "BayesianNetworkClassifier"), "n?TL?"),
+    **dict.fromkeys(("BetaBinomial", "DirichletMultinomial", "LifeTable"), "n?K"),
+    **dict.fromkeys(("GammaExponential", "NormalMean"), "M"),
+    **dict.fromkeys(("PrivateKBinsDiscretizer", "PrivateMinMaxScaler"), "n?Q"),
+    **{"PrivateMoments": "n?HPHPP", "PrivateSelectKBest": "n?D", "PrivateStandardScaler": "n?Q"},
+}
+"""The steps of a release, in their order: regular expressions of the letters above."""
 
 
 class Verdict(NamedTuple):
@@ -106,6 +108,8 @@ def together(losses: list[Loss], epsilon: Fraction, delta: Fraction) -> bool:
 def check_fit(fit: Json, printed: Json, estimator: str, weight: int | None) -> list[str]:
     """Check one fit against a guarantee; return what was derived."""
     own, steps, text = fit["unit"], fit["steps"], printed["neighbours"]
+    if own["neighbours"] not in ("replace", "add_remove"):
+        raise Wrong(f"{own['neighbours']} is no relation of neighbours")
     unit = Unit(own["name"], own["max_records"], own["neighbours"] == "add_remove")
     said = "adding or removing" in text, "feature value" in text, "person" in text
     means = unit.added, unit.name == "feature", unit.name == "person"
@@ -124,18 +128,19 @@ def check_fit(fit: Json, printed: Json, estimator: str, weight: int | None) -> l
         if delta:
             raise Unsupported("a search with a delta")
     epsilon, kinds = epsilon / price, [kind_of(step) for step in steps]
-    if estimator not in _ANSWERS:
+    if estimator not in ORDERS:
         raise Unsupported(f"what a {estimator} releases is not known here")
-    if not _ANSWERS[estimator] & {*kinds}:
-        raise Wrong(f"no step of the plan is what a {estimator} releases")
-    counts = {"tables", "characters", "splits", "gradients", "products"}
-    if unit.added and counts & {*kinds} and kinds[0] != "records":
+    if unknown := [kind for kind in kinds if kind not in _LETTERS]:
+        raise Unsupported(f"from what the sensitivity of {unknown[0]} follows is not known here")
+    letters = "".join(_LETTERS[kind] for kind in kinds)
+    if not re.fullmatch(ORDERS[estimator], letters):
+        raise Wrong(f"a {estimator} does not release {kinds} in this order")
+    if unit.added and {*letters} & {*"TGA"} and letters[0] != "n":
         raise Wrong("the number of records is secret, and no step releases it")
-    linear, first = estimator == "BayesianLinearRegression", kinds[0] if unit.added else None
-    if linear and "gradients" in kinds and kinds[first is not None] != "Histograms":
-        raise Wrong("the windows of a perturbed mode were not released before it")
-    if linear and "products" in kinds and not unit.added and len(kinds) == 1:
-        raise Wrong("the number of records with a target was not released")
+    for step in steps[: letters.find("G") if "G" in letters else 1]:
+        if kind_of(step) == "Histograms":
+            some = len(step["structure"]["sizes"]) - (step["law"]["type"] == "ClassRows")
+            agree("numbers of columns", step["structure"]["columns"], some)
     losses = [loss_of(step, unit) for step in steps]
     if not together(losses, epsilon, delta):
         raise Wrong(f"all steps cost more than epsilon = {float(epsilon):.12g} and delta")
@@ -179,27 +184,72 @@ def finite(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def compare(released: Any, fits: list[Json]) -> None:
-    """Refuse a plan that is of other tables, or of other noise, than the released values."""
-    steps = [step for fit in fits for step in fit["steps"]]
+def size(released: Any, name: str) -> int | None:
+    """Return the length of the first array with this name among the released values."""
+    return next((found[name]["shape"][0] for found in parts(released, name) if found[name]), None)
+
+
+def agree(what: str, *values: Any) -> None:
+    """Refuse a plan in which something is not what it is elsewhere."""
+    known = [value for value in values if value is not None]
+    if any(value != known[0] for value in known):
+        raise Wrong(f"{what} differ: {' and '.join(map(str, known))}")
+
+
+def compare(released: Any, document: Json, fits: list[Json]) -> None:
+    """Refuse a plan that is of other tables, or of other noise, than the rest of the document."""
+    steps, fitted = [step for fit in fits for step in fit["steps"]], document["fitted"]
     if negative(steps):
         raise Wrong("a number of the plan is negative")
-    turns = [step["structure"]["turns"] for step in steps if kind_of(step) == "splits"]
-    for found in parts(released, "draws", "weights"):
-        if turns and sum(found["weights"]["data"]) > sum(turns) * float(UP):
-            raise Wrong("draws are of more records than the plan says")
-    graphs = [
-        Graph.of(s["structure"]) for s in steps if kind_of(s) in ("tables", "characters", "splits")
-    ]
-    if any(
-        Graph.of(found) != one for found in parts(released, "sizes", "parents") for one in graphs
-    ):
-        raise Wrong("the tables of the plan are not those that were released")
-    for found in parts(released, "laws", "size_laws"):
+    graphs, columns = [], (fitted.get("schema_") or {}).get("columns", {}).values()
+    linear = document["estimator"] == "BayesianLinearRegression"
+    for step in steps:
+        asked, kind = step["structure"], kind_of(step)
+        if kind in ("tables", "characters", "splits"):
+            graphs.append(Graph.of(asked))
+        if kind == "splits":
+            agree("draws", asked["draws"], size(released, "weights"))
+            for found in parts(released, "draws", "weights"):
+                if sum(found["weights"]["data"]) > asked["turns"] * len(fits) * float(UP):
+                    raise Wrong("draws are of more records than the plan says")
+        elif kind == "losses" and graphs:
+            agree("numbers of classes", asked["classes"], graphs[-1].sizes[-1])
+        elif kind == "gradients":
+            agree("signs", asked["signed"], not (linear or asked.get("ordered", False)))
+        elif kind == "categories":
+            agree("numbers of categories", asked["categories"], size(released, "concentration"))
+        elif kind == "candidates":
+            prior = document["parameters"]["prior"]
+            own = prior["tuple"] if isinstance(prior, dict) else [prior] * len(asked["prior"])
+            agree("priors", asked["prior"], own)
+        elif kind == "tempered":
+            agree("draws", asked["draws"], size(released, "draws"))
+            if asked["families"][0]["type"] == "NormalFamily":
+                agree("bounds", asked["bounds"], [[c["low"], c["high"]] for c in columns])
+    graphs += [Graph.of(one) for one in parts(released, "sizes", "parents")]
+    agree("tables of the plan and those that were released", *graphs)
+    for one in parts(released, "laws", "size_laws"):
         laws = [s["law"] for s in steps if kind_of(s) in ("tables", "characters")]
         sizes = [s["law"] for s in steps if kind_of(s) == "records"]
-        if (found["laws"], found["size_laws"]) != (laws, sizes):
-            raise Wrong("the noise of the plan is not that of the released values")
+        agree("the noise of the plan and of the released values", one["laws"], laws)
+        agree("the noise of the numbers of records", one["size_laws"], sizes)
+
+
+def declared(parameters: Json, printed: Json, fits: list[Json]) -> None:
+    """Compare the guarantee with the parameters that the model was made with."""
+    asked = parameters.get("privacy_unit", "record")
+    known = asked["privacy_unit"] if isinstance(asked, dict) else {"name": asked, "max_records": 1}
+    for fit in fits:
+        agree(
+            "units of privacy",
+            *({name: unit[name] for name in known} for unit in (known, fit["unit"])),
+        )
+        if isinstance(asked, str):
+            agree("neighbours", fit["unit"]["neighbours"], "replace")
+    least = parameters.get("epsilon", 0)
+    least = fraction(least["fraction"] if isinstance(least, dict) else least)
+    if fraction(printed["epsilon"]) * UP < least:
+        raise Unsupported("the parameters have a larger epsilon: a step may be missing")
 
 
 def checked(document: Json) -> list[str]:
@@ -212,7 +262,7 @@ def checked(document: Json) -> list[str]:
     fits, batches = plan["fits"], fitted.get("_batches") or [fitted["guarantee_"]]
     if len(fits) != len(batches):
         raise Wrong(f"there are guarantees of {len(batches)} batches, and plans of {len(fits)}")
-    compare(fitted.get("posterior_"), fits)
+    compare(fitted.get("posterior_"), document, fits)
     lines = []
     for fit, own in zip(fits, batches, strict=True):
         weight = document["parameters"].get("max_weight")
@@ -225,6 +275,7 @@ def checked(document: Json) -> list[str]:
                 raise Wrong(f"the {name} that is printed is below that of a batch")
     if len(batches) > 1 and not any("batches" in one for one in printed["conditions"]):
         raise Wrong("no condition says that nobody is in two batches")
+    declared(document["parameters"], printed, fits)
     return [*lines, *(f"provided that {condition}" for condition in printed["conditions"])]
 
 

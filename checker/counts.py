@@ -24,6 +24,7 @@ from checker.laws import (
     gaussian,
     over,
     upward,
+    usual,
 )
 
 _MOST_CANDIDATES = 2_500  # So many outcomes are compared, pair by pair.
@@ -275,6 +276,7 @@ def sums(asked: Json, law: Json, unit: Unit) -> Loss:
     """A replaced record changes every sum by all steps of the grid at most."""
     if unit.added:
         raise Unsupported("sums of records that come or go")
+    usual(asked["grid"], 2**20)
     moved = unit.k * asked["grid"]
     return by_norm(law, sup=moved, l1=moved * asked["columns"])
 

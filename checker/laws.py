@@ -189,6 +189,12 @@ def expect(json: Any, what: str, fulfilled: bool) -> None:
         raise Wrong(f"{what} was expected, not {json}")
 
 
+def usual(number: int, least: int) -> None:
+    """Decline steps of a sum that are coarser than they usually are: a record has fewer of them."""
+    if number < least:
+        raise Unsupported(f"{number} steps of a sum are fewer than {least}")
+
+
 def upward(number: float) -> Fraction:
     """Return a float that was computed, rounded up."""
     return Fraction(number) * UP

@@ -19,13 +19,17 @@ from checker.laws import (
     fraction,
     logarithm,
     upward,
+    usual,
 )
 
+_STEPS = {"BallNoise": 2**20, "SupNorm": 2**30, "ClassRows": 2**40}  # Of a gradient.
 _RECORD_STEPS = 2**15  # A vector of bounded length is counted in so many steps of its limit.
 
 
 def histograms(asked: Json, law: Json, unit: Unit) -> Loss:
     """A record has one place in each column."""
+    drawn = law["numbers"] if "numbers" in law else [*law["values"], law["n_classes"]]
+    expect(drawn, f"noise for histograms of {asked['sizes']}", drawn == asked["sizes"])
     return by_norm(law, rows=unit.m, l1=unit.m * asked["columns"])
 
 
@@ -45,11 +49,16 @@ def matrices(asked: Json, law: Json, unit: Unit) -> Loss:
 def curvature(asked: Json, law: Json, unit: Unit) -> Loss:
     """A record adds wq(1-q)xx', of trace at most w/4 times the limit on weighted squares."""
     weight = asked.get("heaviest", 1)
+    usual(asked["grid"], 2**15)
     return by_norm(law, trace=unit.m * weight * Fraction(asked["limit"]) / 4 * asked["grid"] ** 2)
 
 
 def bounded(asked: Json, law: Json, unit: Unit) -> Loss:
     """A record adds a number from 0 to 1 to every sum, in steps of the grid."""
+    usual(asked["grid"], 2**20)
+    expect(
+        law["numbers"], f"noise for {asked['columns']} sums", law["numbers"] == [asked["columns"]]
+    )
     return by_norm(law, l1=unit.k * asked["grid"] * asked["columns"])
 
 
@@ -73,7 +82,20 @@ def gradients(asked: Json, law: Json, unit: Unit) -> Loss:
     expect(shape["rank"], f"a rank of {rank}", shape["rank"] == rank)
     jitter, volume = 2 / fraction(law["jitter"]["scale"]), unit.k * rank * logarithm(1 + q / rank)
     noise, moved = body["law"], unit.m * body["steps"]
-    drawn = noise.get("n_classes", 1)
+    drawn, sizes = noise.get("n_classes", 1), noise.get("values", noise.get("numbers", [1])[:-1])
+    usual(body["steps"], _STEPS.get(noise["type"], 1))
+    p, copies = len(ridge), 1 if one else rank
+    if not asked["signed"] and not one:
+        least = [p + 2 * math.sqrt(2 * p) if shape["together"] else 1 / max(sizes, default=1)] * p
+    else:
+        heaviest = 1 if "classes" in asked else 2  # a record of a count is two of a label
+        heaviest *= 4 * (1 - 1 / classes) / rank if copies > 1 else 1
+        columns = [1 / k for k in sizes for _ in range(k - 1)]
+        spread = [1.0] * (p // copies - len(columns)) + columns  # the constant, if any
+        least = [heaviest / 4 * part for part in spread * copies]
+    found = zip(least, shape["squares"], strict=True)
+    expect(shape["squares"], "larger derivatives", all(x <= y * (1 + 1e-9) for x, y in found))
+    expect(shape["together"], "sums", shape["together"] == (noise["type"] == "BallNoise"))
     expect(drawn, f"{noises} noises", drawn == noises)
     if noise["type"] != "DiscreteGaussian":
         # a point of a cell of rows is (K - 1/2) steps from its lattice point, in every copy
@@ -125,6 +147,8 @@ def ball_scores(asked: Json, law: Json, unit: Unit) -> Loss:
 def products(asked: Json, law: Json, unit: Unit) -> Loss:
     """Sums of products of coordinates in [-1, 1] or of levels, of which one in a column is 1."""
     kinds, column, grid = asked["kinds"], asked["column"], asked["grid"]
+    usual(grid, 2**15)
+    expect(kinds, "kinds of columns", {*kinds} <= {"constant", "number", "sign", "level"})
     pairs = list(zip(asked["rows"], asked["columns"], strict=True))
     present = sorted({i for pair in pairs for i in pair})
     weights = [fraction(w) for w in asked["weights"]]
