@@ -23,6 +23,7 @@ from dpbayes_sklearn import (
     Schema,
     from_json,
 )
+from tests.contracts import EstimatorContract
 
 RNG = np.random.default_rng(0)
 N = 6000
@@ -134,6 +135,16 @@ def test_the_score_is_the_explained_deviance() -> None:
     assert 0.1 < best < 1
     assert best - 0.02 < private.score(FRAME, VISITS) <= best + 1e-3
     assert exact.score(FRAME, np.where(VISITS > 7, 1e6, VISITS)) > best - 0.05
+
+
+class TestBayesianCountRegression(EstimatorContract):
+    X, y = FRAME, VISITS
+
+    def make(self, **options):
+        return BayesianCountRegression(schema=SCHEMA, exposure="years", **options)
+
+    def answer(self, model):
+        return model.predict(FRAME)
 
 
 @pytest.mark.parametrize("unit", ["record", ADDED, PrivacyUnit("person", max_records=2)], ids=str)

@@ -18,7 +18,6 @@ from sklearn.utils.estimator_checks import (
 
 from dpbayes_sklearn import (
     BudgetAccountant,
-    BudgetError,
     GammaExponential,
     NormalMean,
     PrivacyLeakWarning,
@@ -27,6 +26,7 @@ from dpbayes_sklearn import (
 )
 from dpbayes_sklearn.audit import audit
 from dpbayes_sklearn.mechanisms import Sampler
+from tests.contracts import EstimatorContract
 
 CHECKED = [
     NormalMean(),
@@ -208,12 +208,24 @@ def test_protection_of_the_closest_people_includes_the_rounding(mechanism):
     assert plan.cost.epsilon == 0.5
 
 
-def test_the_ledger_is_charged_and_refuses():
-    ledger = BudgetAccountant(epsilon=1.0)
-    model = NormalMean(0.6, bounds=(0, 100), accountant=ledger)
-    model.fit(people(np.random.default_rng(0)))
-    with pytest.raises(BudgetError):
-        model.fit(people(np.random.default_rng(0)))
+class TestNormalMean(EstimatorContract):
+    X = people(np.random.default_rng(0))
+
+    def make(self, **options):
+        return NormalMean(bounds=([0], [100]), **options)
+
+    def answer(self, model):
+        return model.posterior_.means
+
+
+class TestGammaExponential(EstimatorContract):
+    X = np.random.default_rng(0).exponential(5.0, (300, 1))
+
+    def make(self, **options):
+        return GammaExponential(bounds=([0], [60]), **options)
+
+    def answer(self, model):
+        return model.posterior_.credible_interval(0.95)
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "sampler"])

@@ -21,6 +21,7 @@ from dpbayes_sklearn import (
     Schema,
     from_json,
 )
+from tests.contracts import EstimatorContract
 
 SCHEMA = Schema(
     {
@@ -162,6 +163,16 @@ def test_json_and_pickle_keep_everything(private):
     )
     with pytest.raises(ValueError, match="do not fit"):
         from_json(json.dumps(wrong))
+
+
+class TestPrivateMoments(EstimatorContract):
+    X = people(500)
+
+    def make(self, **options):
+        return PrivateMoments(schema=SCHEMA, **options)
+
+    def answer(self, model):
+        return model.posterior_.first
 
 
 def test_one_entry_of_the_ledger_pays_for_all(private):

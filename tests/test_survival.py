@@ -9,12 +9,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_param_validation
 
 from dpbayes_sklearn import (
     BudgetAccountant,
-    BudgetError,
     Categories,
     Interval,
     LifeTable,
@@ -23,6 +21,7 @@ from dpbayes_sklearn import (
     Schema,
     from_json,
 )
+from tests.contracts import EstimatorContract
 
 RNG = np.random.default_rng(0)
 N = 2000
@@ -46,15 +45,14 @@ def test_parameters_are_validated() -> None:
     check_param_validation("LifeTable", LifeTable())
 
 
-def test_a_fit_is_charged_once_and_as_planned() -> None:
-    ledger = BudgetAccountant(1.5)
-    model = fitted(accountant=ledger)
-    assert (len(ledger), ledger.total().epsilon, model.guarantee_.epsilon) == (1, 1, 1)
-    plan = clone(model).plan(n=N)
-    assert (plan.cost.epsilon, plan.law.size) == (1, 2 * 17)
-    with pytest.raises(BudgetError):
-        clone(model).fit(FRAME, DIED)
-    assert len(ledger) == 1
+class TestLifeTable(EstimatorContract):
+    X, y = FRAME, DIED
+
+    def make(self, **options):
+        return LifeTable(schema=SCHEMA, **options)
+
+    def answer(self, model):
+        return np.array(repr(model.survival()))
 
 
 def test_noise_changes_survival_little_and_intervals_hold_it() -> None:

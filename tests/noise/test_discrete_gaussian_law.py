@@ -39,11 +39,6 @@ def test_rho_adds_up_over_arrays_and_public_arrays_must_not_change() -> None:
     assert LAW.rho(shift) == math.inf
 
 
-def test_no_pure_privacy_is_claimed() -> None:
-    assert LAW.privacy_loss(np.zeros(9, np.int64)) == 0
-    assert LAW.privacy_loss(np.eye(1, 9, dtype=np.int64)[0]) == math.inf
-
-
 def test_draws_have_the_variances_of_the_law_and_public_arrays_none() -> None:
     noise = draw(LAW, 20_000, random_source(0)).astype(float)
     np.testing.assert_allclose((noise**2).mean(axis=0), LAW.variances, rtol=0.06)

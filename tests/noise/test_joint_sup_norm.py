@@ -24,43 +24,6 @@ def pmf(sides, scale, reach):
     return points, weight / weight.sum()
 
 
-def fit_of_draws(sides, drawn_scale, claimed_scale, reach, draws=1000):
-    """P-value of the frequencies of the most probable points, and of all others together."""
-    source = random_source(1)
-    noise = [*map(tuple, discrete_boxes(np.array(sides), drawn_scale, draws, source).tolist())]
-    points, p = pmf(sides, claimed_scale, reach)
-    common = np.argsort(-p, kind="stable")[:30]
-    common = common[draws * p[common] >= 8]
-    seen = Counter(noise)
-    observed = np.array([seen[points[i]] for i in common])
-    observed = np.append(observed, draws - observed.sum())
-    expected = np.append(p[common], 1 - p[common].sum())
-    return chisquare(observed, draws * expected).pvalue
-
-
-@pytest.mark.parametrize(
-    ("sides", "scale", "reach"),
-    [([1], Fraction(2), 60), ([1, 1], Fraction(2), 30), ([2, 1], Fraction(3, 2), 30)],
-)
-def test_draws_follow_the_law_and_wrong_scales_are_noticed(sides, scale, reach):
-    assert fit_of_draws(sides, scale, scale, reach) > SMALLEST_P
-    assert fit_of_draws(sides, scale * Fraction(3, 2), scale, reach) < SMALLEST_P / 10
-    assert fit_of_draws(sides, scale * Fraction(2, 3), scale, reach) < SMALLEST_P / 10
-
-
-def test_a_neighbouring_shift_costs_at_most_epsilon_and_attains_it():
-    sides, scale, delta = (1, 2), Fraction(3), 2
-    points, p = pmf(sides, scale, 30)
-    chance = dict(zip(points, p, strict=True))
-    ratios = [
-        abs(np.log(chance[z] / chance[shifted]))
-        for z in points
-        for move in ((delta, 2 * delta), (-delta, delta), (0, 2 * delta))
-        if (shifted := (z[0] + move[0], z[1] + move[1])) in chance
-    ]
-    assert max(ratios) == pytest.approx(delta / float(scale))
-
-
 def test_fine_lattices_accept_nearly_always_and_have_the_stated_variance():
     sides, scale = np.array([1, 2] * 10), Fraction(10**6)
     law = SupNorm(scale, tuple(sides.tolist()))
