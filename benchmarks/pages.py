@@ -6,12 +6,12 @@ import csv
 import re
 from pathlib import Path
 
-LONGEST = 10  # rows of a table that a page shows itself
+LONGEST = 6  # rows of a table that a page shows itself
 ROWS = re.compile(r"(?:^\|.*(?:\n|\Z))+", re.M)
 
 
 def folded(text: str, folder: Path, name: str) -> str:
-    """Move each table of a text with more than ten rows to a CSV file of ``folder/tables``.
+    """Move each table of a text with more than ``LONGEST`` rows to a CSV file of ``folder/tables``.
 
     In its place the text gets the rows with epsilon = 1, if these are few, and all rows folded: the
     reader of the HTML page opens them by a click.
@@ -37,7 +37,7 @@ def folded(text: str, folder: Path, name: str) -> str:
 
 
 def at_one(lines: list[str], rows: list[list[str]]) -> str:
-    """Return the table of the rows with epsilon = 1, if there are at most ten of them."""
+    """Return the table of the rows with epsilon = 1, if these are few."""
     if "ε" not in rows[0]:
         return ""
     column = rows[0].index("ε")
@@ -46,7 +46,7 @@ def at_one(lines: list[str], rows: list[list[str]]) -> str:
 
 
 def folded_output(text: str, folder: Path, name: str) -> str:
-    """Move columns of text longer than ten lines to a file of ``folder/tables``, likewise."""
+    """Move columns of text longer than that to a file of ``folder/tables``, likewise."""
     lines = text.splitlines()
     if len(lines) <= LONGEST:
         return f"```text\n{text}\n```\n"

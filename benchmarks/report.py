@@ -73,8 +73,9 @@ def render(results: Path, report: Path) -> Iterator[str]:
         "How accurate and how fast is the library, beside no privacy, simpler settings, other "
         "libraries and the papers? The first table shows the default. "
         "Written by `make bench`; no figure on this page is typed by hand. Each section can be "
-        "made separately, and states the command and the versions used.\n"
+        "made separately, and states its command, date and commit.\n"
     )
+    yield from made_with(results)
     for name, section in SECTIONS.items():
         path = results / f"{name}.json"
         yield f"## {section.title}\n\n{section.text}\n"
@@ -90,7 +91,7 @@ def render(results: Path, report: Path) -> Iterator[str]:
             fold = folded if has_table(text) else folded_output
             if text:
                 yield fold(text, report, f"{name}_{number}") + "\n"
-        yield made_with(name, found) + "\n"
+        yield made_by(name, found) + "\n"
 
 
 def has_table(text: str) -> bool:
@@ -98,13 +99,26 @@ def has_table(text: str) -> bool:
     return any(line.startswith("|--") for line in text.split("\n"))
 
 
-def made_with(name: str, found: dict[str, Any]) -> str:
-    """Return how, when and with what a section was made."""
-    versions = ", ".join(f"{package} {number}" for package, number in found["versions"].items())
+def made_with(results: Path) -> Iterator[str]:
+    """Yield each machine and its versions of packages, with the sections that were made on it."""
+    made: dict[str, list[str]] = {}
+    for name in SECTIONS:
+        path = results / f"{name}.json"
+        if path.exists():
+            found = json.loads(path.read_text("utf-8"))
+            versions = [f"{package} {number}" for package, number in found["versions"].items()]
+            made.setdefault(f"{', '.join(versions)}; {found['machine']}", []).append(name)
+    if len(made) == 1:
+        yield f"Made with {next(iter(made))}.\n"
+    else:
+        yield from (f"{', '.join(names)}: made with {where}.\n" for where, names in made.items())
+
+
+def made_by(name: str, found: dict[str, Any]) -> str:
+    """Return how and when a section was made."""
     return (
         f"*`python -m benchmarks.report --only {name}`: {found['seconds'] / 60:.1f} minutes on "
-        f"{found['date']} at commit {found.get('commit', 'unknown')} with {versions}; "
-        f"{found['machine']}.*"
+        f"{found['date']} at commit {found.get('commit', 'unknown')}.*"
     )
 
 

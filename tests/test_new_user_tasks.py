@@ -26,6 +26,11 @@ DONE_BY = {
         "coefficients(",
     ],
     "say that an effect is significant": ["coefficients("],
+    "have interactions, squares or logarithms; compare means of groups; use free text": [
+        "square=",
+        'coefficients()["sex=m"]',
+    ],
+    "see why a slope is not that of R's lm": ["coefficients()"],
     "explain counts and rates, with rate ratios": ["BayesianCountRegression("],
     "publish survival curves and compare groups": ["LifeTable(", "logrank("],
     "make many regressions, or correlations, of one release": [
@@ -50,11 +55,12 @@ DONE_BY = {
     ],
     "go on next year, when people have joined and left": ["for year in"],
     "choose parameters by a search": ["PrivateSearchCV(", 'error_score="raise"'],
-    "say what ε means as a risk": [".risk("],
+    "say what ε means as a risk; which ε others use": [".risk("],
     "convince a data protection officer": [".risk(", ".card("],
     "publish the model, or move it to another machine": ["to_json(", "from_json(", ".card("],
     "draw from the posterior, or use ArviZ": ["sample("],
     "explain a prediction": ["contributions("],
+    "fit a file of several gigabytes": ["duckdb.sql(", ".lazy()"],
     "use several cores; silence the messages": ["parallel_config(", "getLogger("],
 }
 

@@ -44,27 +44,28 @@ def test_the_page_shows_results_figures_and_versions(tmp_path):
     page = "\n".join(report.render(tmp_path, tmp_path))
     assert "| adult |" in page
     assert f"]({section.commands[0].figures[0]})" in page
-    assert "1.5 minutes on 2026-01-02 at commit 0123456789 with numpy 2.0; two cores" in page
+    assert "Made with numpy 2.0; two cores." in page
+    assert "1.5 minutes on 2026-01-02 at commit 0123456789." in page
     assert page.count("Not run yet") == len(report.SECTIONS) - 1
 
 
 def test_a_long_table_becomes_a_file_beside_its_page(tmp_path):
-    head, rows = "| n | R² |\n|---|---|\n", [f"| {i} | 0.{i} |\n" for i in range(11)]
-    short = head + "".join(rows[:10])
+    head, rows = "| n | R² |\n|---|---|\n", [f"| {i} | 0.{i} |\n" for i in range(pages.LONGEST + 1)]
+    short = head + "".join(rows[:-1])
     assert pages.folded(short, tmp_path, "few") == short
     assert not (tmp_path / "tables").exists()
     text = f"before\n\n{head}{''.join(rows)}\nafter"
     folded = pages.folded(text, tmp_path, "many")
-    assert folded.startswith("before\n\n<details><summary>All 11 rows")
+    assert folded.startswith(f"before\n\n<details><summary>All {len(rows)} rows")
     assert ":file: tables/many.csv\n" in folded
     assert folded.endswith("</details>\n\nafter")
     lines = (tmp_path / "tables/many.csv").read_text("utf-8").splitlines()
-    assert lines == ["n,R²", *(f"{i},0.{i}" for i in range(11))]
+    assert lines == ["n,R²", *(f"{i},0.{i}" for i in range(pages.LONGEST + 1))]
 
 
 def test_long_output_becomes_a_file_beside_its_page(tmp_path):
     assert pages.folded_output("one\ntwo", tmp_path, "few") == "```text\none\ntwo\n```\n"
-    output = "\n".join(map(str, range(11)))
+    output = "\n".join(map(str, range(pages.LONGEST + 1)))
     assert "tables/many.txt" in pages.folded_output(output, tmp_path, "many")
     assert (tmp_path / "tables/many.txt").read_text("utf-8") == output + "\n"
 
