@@ -19,6 +19,16 @@ attack accuses under D' (false positives) and P that it does under D (true posit
   :math:`\rho + 2\sqrt{\rho\ln(1/\eta)}` has probability at most :math:`\eta` (Bun and Steinke 2016,
   Lemma 3.5), and no attack gains more than :math:`\sqrt{\rho/2}` (Pinsker).
 
+**Gaussian differential privacy** (Dong, Roth and Su 2022). A release is :math:`\mu`-GDP if no
+attack does better than on one normal number whose mean differs by :math:`\mu` deviations:
+:math:`P \le \Phi(\Phi^{-1}(Q) + \mu)`. A pure guarantee has
+:math:`\mu = -2\Phi^{-1}(1/(1 + e^\varepsilon))`. *Proof.* For normal numbers the least
+:math:`1 - P` for a given Q is a convex curve from (0, 1) to (1, 0). With this :math:`\mu` it goes
+through :math:`Q = 1 - P = 1/(1 + e^\varepsilon)`, where the two lines of a pure guarantee meet.
+These are its chords from there to its ends, so they lie above it. ∎ With a delta no :math:`\mu`
+exists: with probability :math:`\delta` a release may tell the data sets apart without any false
+positive.
+
 For continuous Gaussian noise the exact curve is
 :math:`\Phi(\Phi^{-1}(Q) + \sqrt{2\rho})`, a tenth below this bound at :math:`\varepsilon = 1`,
 :math:`\delta = 10^{-6}`; discrete noise only has it nearly, so it is not what is claimed.
@@ -35,7 +45,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtri_exp
 
 from dpbayes_sklearn._presenting import QUIET, card, remark, tag, tiles
 from dpbayes_sklearn.privacy.budget import Budget, Copies, PrivacyUnit, at_least, exact, round_up
@@ -126,6 +136,8 @@ class PrivacyRisk:
         An attack that accuses this share of the innocent finds at most this share of the others.
     advantage : float
         Largest difference between the two rates of any attack.
+    mu : float or None
+        The release is mu-GDP (Gaussian differential privacy); None with a delta.
     """
 
     prior: float
@@ -134,6 +146,7 @@ class PrivacyRisk:
     false_positive_rate: float
     true_positive_rate: float
     advantage: float
+    mu: float | None
 
     def sentence(self, unit: str = "one record") -> str:
         """Return the risk in plain words.
@@ -173,7 +186,17 @@ def privacy_risk(
     advantage = _advantage(epsilon, delta)
     if rho is not None:
         advantage = min(advantage, math.sqrt(rho / 2))
-    return PrivacyRisk(float(prior), posterior, exception, float(fpr), found, advantage)
+    mu = None if delta else gaussian_mu(epsilon)
+    return PrivacyRisk(float(prior), posterior, exception, float(fpr), found, advantage, mu)
+
+
+def gaussian_mu(epsilon: float) -> float:
+    """Return the mu of Gaussian differential privacy that a pure guarantee has, rounded up.
+
+    >>> round(gaussian_mu(1.0), 3)
+    1.232
+    """
+    return float(-2 * ndtri_exp(-np.logaddexp(0.0, epsilon))) * (1 + 1e-12) + 1e-14
 
 
 def _advantage(epsilon: float, delta: float) -> float:

@@ -26,6 +26,22 @@ def test_randomised_response_attains_the_pure_bounds(epsilon):
     assert risk.exception == 0.0
 
 
+@pytest.mark.parametrize("epsilon", [1e-9, 0.1, 1.0, 3.0, 40.0, 900.0])
+def test_a_pure_guarantee_has_the_least_mu_that_no_attack_crosses(epsilon):
+    mu = privacy_risk(epsilon, 0.0, None, 0.5, 0.05).mu
+    kink = 1 / (1 + math.exp(min(epsilon, 700.0)))
+    for q in (*RATES, kink):
+        line = min(math.exp(min(epsilon, 700.0)) * q, 1 - math.exp(-epsilon) * (1 - q))
+        assert line <= norm.cdf(norm.ppf(q) + mu) * (1 + 1e-9)
+    if epsilon < 30:
+        assert norm.cdf(norm.ppf(kink) + 0.999 * mu) < 1 - kink
+
+
+def test_there_is_no_mu_with_a_delta_or_without_privacy():
+    assert privacy_risk(1.0, 1e-6, 0.0243, 0.5, 0.05).mu is None
+    assert privacy_risk(math.inf, 0.0, None, 0.5, 0.05).mu == math.inf
+
+
 def test_bayes_rule_with_other_priors():
     risk = privacy_risk(math.log(4), 0.0, None, 0.2, 0.05)
     assert risk.posterior == pytest.approx(0.2 * 4 / (0.2 * 4 + 0.8))
