@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -66,6 +66,7 @@ from dpbayes_sklearn.schema.domains import MOST_BINS
 from dpbayes_sklearn.serialization.models import LINEAR_MODEL
 
 
+@dataclass(eq=False, repr=False)
 class BayesianLogisticRegression(
     EffectImportances,
     ScoreMixin,
@@ -215,42 +216,23 @@ class BayesianLogisticRegression(
         **WEIGHTS,
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        mechanism: str | Mechanism = "map",
-        prior_precision: float | str = "auto",
-        classes: Any = None,
-        bounds: Any = None,
-        n_bins: int | None = None,
-        effects: str = "smooth",
-        intervals: bool | str = "auto",
-        fit_intercept: bool = True,
-        ordered: bool = False,
-        schema: Schema | None = None,
-        privacy_unit: PrivacyUnit | str = "record",
-        max_weight: int | None = None,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.prior_precision = prior_precision
-        self.classes = classes
-        self.bounds = bounds
-        self.n_bins = n_bins
-        self.effects = effects
-        self.intervals = intervals
-        self.fit_intercept = fit_intercept
-        self.ordered = ordered
-        self.schema = schema
-        self.privacy_unit = privacy_unit
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float = 0.0
+    mechanism: str | Mechanism = "map"
+    prior_precision: float | str = "auto"
+    classes: Any = None
+    bounds: Any = None
+    n_bins: int | None = None
+    effects: str = "smooth"
+    intervals: bool | str = "auto"
+    fit_intercept: bool = True
+    ordered: bool = False
+    schema: Schema | None = None
+    privacy_unit: PrivacyUnit | str = "record"
+    max_weight: int | None = None
+    accountant: BudgetAccountant | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def _validate_params(self) -> None:
         if isinstance(self.mechanism, str):
