@@ -43,7 +43,7 @@ from dpbayes_sklearn.logistic.blocks import (
     Blocks,
     ColumnWeights,
 )
-from dpbayes_sklearn.logistic.record_sums import MappedRecords
+from dpbayes_sklearn.logistic.record_sums import MappedRecords, on_lattice
 from dpbayes_sklearn.noise import MatrixNoise
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
@@ -278,6 +278,14 @@ class Curvature(NamedTuple):
         """Return what is known if nothing was released."""
         nothing = np.zeros((0, 0))
         return cls(nothing, nothing, nothing, np.zeros((2, 0)), np.zeros(0), 0.0)
+
+    @classmethod
+    def exact(cls, records: MappedRecords, blocks: Blocks, mode: FloatArray) -> Curvature:
+        """Return the curvature at a mode, without noise."""
+        basis, p = blocks.basis, len(mode)
+        matrix = basis.T @ records.curvature(on_lattice(basis @ mode)) @ basis
+        matrix = (matrix + matrix.T) / 2  # but for rounding it is symmetric
+        return cls(matrix, np.zeros((p, p)), np.eye(p), np.zeros((2, p)), mode, 0.0)
 
 
 def half_way(

@@ -63,7 +63,6 @@ from dpbayes_sklearn.logistic.record_sums import (
     CodedRecords,
     LabelledRecords,
     MappedRecords,
-    on_lattice,
 )
 from dpbayes_sklearn.logistic.softmax import SoftmaxLoss, plan_classes
 from dpbayes_sklearn.mechanisms import Mechanism, Sampler
@@ -115,6 +114,15 @@ class LookPlan(NamedTuple):
         exact = np.split(records.histograms(self.columns), np.cumsum(self.law.values)[:-1])
         return [*exact, np.array([records.records.n])]
 
+    def step(self, cost: Budget, n: int) -> Step[CodedRecords, Any]:
+        """Return the step of the histograms; what is found has a look."""
+        return Step(
+            "histograms of columns", cost, self.law,
+            structure=Histograms(len(self.columns), self.law.sizes),
+            ask=lambda records, _: self.ask(records),
+            read=lambda found, noisy: replace(found, look=self.read(noisy, n)),
+        )  # fmt: skip
+
     def read(self, noisy: Sequence[AnyArray], n: int) -> Look:
         """Return maps and shares of all numbers; n is public, the exact number may not be."""
         deviations = [math.sqrt(self.law.variance(j)) for j in range(len(self.columns))]
@@ -139,6 +147,14 @@ def seen(
     )
     errors = tuple(deviation / max(n, 1) for deviation in deviations)
     return Look(np.array(maps).reshape(-1, BINS + 1), shares, errors)
+
+
+def seen_exactly(records: CodedRecords, blocks: Blocks) -> Look:
+    """Return maps and shares of the numbers without noise."""
+    columns = blocks.numbers
+    ends = np.cumsum([blocks.cells(j).n_values for j in columns])[:-1]
+    counts = np.split(records.histograms(columns), ends) if columns else []
+    return seen(blocks, columns, counts, max(records.records.n, 1), [0.0] * len(columns))
 
 
 def _shares(counts: FloatArray, deviation: float) -> FloatArray:
@@ -266,22 +282,16 @@ class ExactPlan(Plan[LabelledRecords, LogisticPosterior]):
 
     def release(self, statistics: LabelledRecords, noise: Noise) -> LogisticPosterior:
         """Return the mode and the curvature there."""
-        records, blocks = statistics.read(), self.prior.blocks
-        n, columns, basis = records.records.n, blocks.numbers, blocks.basis
-        ends = np.cumsum([blocks.cells(j).n_values for j in columns])[:-1]
-        counts = np.split(records.histograms(columns), ends) if columns else []
-        look = seen(blocks, columns, counts, max(n, 1), [0.0] * len(columns))
-        mapped, precision = records.mapped(look.nodes), self.prior.precision
+        records, precision = statistics.read(), self.prior.precision
+        look = seen_exactly(records, self.prior.blocks)
+        mapped = records.mapped(look.nodes)
         least = 1.0 if precision is None else precision
         loss = self.prior.loss(mapped)
         ridge = np.full(loss.n_parameters, least)
         mode, nothing = exact_mode(loss, ridge), np.zeros(len(ridge))
         if self.prior.n_classes > 2:
             return self.prior.posterior(mode, look.nodes, ridge, nothing, 1.0, Curvature.none())
-        matrix = basis.T @ mapped.curvature(on_lattice(basis @ mode)) @ basis
-        matrix = (matrix + matrix.T) / 2  # but for rounding it is symmetric
-        unknown, moments = np.zeros(matrix.shape), np.zeros((2, len(mode)))
-        found = Curvature(matrix, unknown, np.eye(len(mode)), moments, mode, 0.0)
+        found = Curvature.exact(mapped, self.prior.blocks, mode)
         return self.prior.posterior(mode, look.nodes, ridge, nothing, 1.0, found)
 
 
@@ -356,14 +366,7 @@ class LogisticPlan(StepPlan[Any, LogisticPosterior]):
         blocks, unit = self.prior.blocks, self.cost.unit
         columns = tuple(range(len(blocks.sizes))) if self.curvature_share else blocks.numbers
         look = LookPlan.of(blocks, columns, self.look_share, unit)
-        return (
-            Step(
-                "histograms of columns", Budget(self.look_share, unit=unit), look.law,
-                structure=Histograms(len(columns), look.law.sizes),
-                ask=lambda records, _: look.ask(records),
-                read=lambda found, noisy: replace(found, look=look.read(noisy, self.facts.n)),
-            ),
-        )  # fmt: skip
+        return (look.step(Budget(self.look_share, unit=unit), self.facts.n),)
 
     # Mode
 

@@ -30,7 +30,6 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.convex.perturbed import PerturbedLoss, PerturbedPlan, perturbed_mode
-from dpbayes_sklearn.convex.record_sums import Histograms
 from dpbayes_sklearn.logistic.blocks import PLACES
 from dpbayes_sklearn.logistic.curvature import (
     AskedCurvature,
@@ -48,7 +47,7 @@ from dpbayes_sklearn.logistic.record_sums import (
     MappedRecords,
     on_lattice,
 )
-from dpbayes_sklearn.logistic.release import Look, LookPlan, seen
+from dpbayes_sklearn.logistic.release import Look, LookPlan, seen, seen_exactly
 from dpbayes_sklearn.noise import Noise, NoiseLaw
 from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.rates.posterior import RatePosterior, bend_of_rates
@@ -154,12 +153,7 @@ class RatePlan(StepPlan[Any, RatePosterior]):
         ]  # fmt: skip
         if self.columns:
             asked = LookPlan.of(blocks, self.columns, Fraction(look.epsilon), unit)
-            steps.insert(0, Step(
-                "histograms of columns", look, asked.law,
-                structure=Histograms(len(self.columns), asked.law.sizes),
-                ask=lambda records, _: asked.ask(records),
-                read=lambda found, noisy: replace(found, look=asked.read(noisy, self.facts.n)),
-            ))  # fmt: skip
+            steps.insert(0, asked.step(look, self.facts.n))
         if self.intervals:
             law = noise_of_sums(1, unit, Fraction(dispersion.epsilon))
             steps += [
@@ -276,22 +270,16 @@ class ExactPlan(Plan[LabelledRecords, RatePosterior]):
     def release(self, statistics: LabelledRecords, noise: Noise) -> RatePosterior:
         """Return the mode and the curvature there."""
         records, blocks = statistics.read(), self.prior.blocks
-        columns, basis = blocks.numbers, blocks.basis
-        ends = np.cumsum([blocks.cells(j).n_values for j in columns])[:-1]
-        counts = np.split(records.histograms(columns), ends) if columns else []
-        look = seen(blocks, columns, counts, max(records.records.n, 1), [0.0] * len(columns))
+        look = seen_exactly(records, blocks)
         mapped, precision = records.mapped(look.nodes), self.prior.precision
         ridge = np.full(blocks.parameters, 1.0 if precision is None else precision)
         mode = exact_mode(LogisticLoss(mapped, blocks), ridge, HEAVIEST)
-        at = on_lattice(basis @ mode)
-        matrix = basis.T @ mapped.curvature(at) @ basis
-        matrix = (matrix + matrix.T) / 2  # but for rounding it is symmetric
-        nothing = np.zeros((len(mode), len(mode)))
-        found = Curvature(matrix, nothing, np.eye(len(mode)), np.zeros((2, len(mode))), mode, 0.0)
-        squares = float(sum_squares(mapped, at)[0]) / STEPS
+        found = Curvature.exact(mapped, blocks, mode)
+        squares = float(sum_squares(mapped, on_lattice(blocks.basis @ mode))[0]) / STEPS
+        level = max(float(found.curvature[0, 0]), 1e-9)
         return RatePosterior(
-            mode, look.nodes, ridge, nothing[0], 1.0, *found, cap=self.prior.cap,
-            dispersion=max(squares / max(float(matrix[0, 0]), 1e-9), _LEAST_DISPERSION),
+            mode, look.nodes, ridge, np.zeros(len(mode)), 1.0, *found, cap=self.prior.cap,
+            dispersion=max(squares / level, _LEAST_DISPERSION),
         )  # fmt: skip
 
 
