@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_tweedie_score
 from sklearn.utils import assert_all_finite
@@ -24,7 +23,7 @@ from dpbayes_sklearn.base.supervised import Declared, ShardedEstimator
 from dpbayes_sklearn.data.dask import gathered
 from dpbayes_sklearn.data.persons import PROTECTION, WEIGHTS
 from dpbayes_sklearn.data.records import Records
-from dpbayes_sklearn.logistic.posterior import answer_by_row, spread_by_code, values_by_code
+from dpbayes_sklearn.logistic.posterior import answer_by_row, reach_by_code, values_by_code
 from dpbayes_sklearn.logistic.record_sums import LabelledRecords
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
@@ -297,8 +296,7 @@ class BayesianCountRegression(
         j = column_number(names, feature)
         places, labels, codes = blocks.shown_codes(j)
         value = values_by_code(blocks, self.posterior_)[1][j][codes]
-        spread = spread_by_code(blocks, self.posterior_, j, codes, level)
-        reach = float(ndtri((1 + level) / 2)) * spread
+        reach = reach_by_code(blocks, self.posterior_, j, codes, level)
         return Effect(
             names[j], places, labels, value, value - reach, value + reach, False, "log rate"
         )

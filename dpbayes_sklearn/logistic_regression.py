@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
@@ -45,7 +45,7 @@ from dpbayes_sklearn.logistic.posterior import (
     names_of_coef,
     odds_table,
     probabilities,
-    spread_by_code,
+    reach_by_code,
     values_by_code,
 )
 from dpbayes_sklearn.logistic.record_sums import LabelledRecords, check_classes
@@ -515,8 +515,7 @@ class BayesianLogisticRegression(
         by_class = [values_by_code(blocks, each)[1] for each in self.posterior_.by_class()]
         value = np.stack([by_code[j][codes] for by_code in by_class])
         value = value if self._several else value[0]
-        spread = spread_by_code(blocks, self.posterior_, j, codes, level)
-        reach = float(ndtri((1 + level) / 2)) * spread
+        reach = reach_by_code(blocks, self.posterior_, j, codes, level)
         return Effect(
             names[j], places, labels, value, value - reach, value + reach, False, self._adds_to
         )

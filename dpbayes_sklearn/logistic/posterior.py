@@ -271,14 +271,14 @@ def values_by_code(
     return float(coefficients[0]), tuple(values)
 
 
-def spread_by_code(
+def reach_by_code(
     blocks: Blocks,
     posterior: LogisticPosterior,
     column: int,
     codes: npt.NDArray[np.intp],
     level: float,
 ) -> FloatArray:
-    """Return the standard deviation of what some codes of a column add; NaN without curvature."""
+    """Return half the width of intervals of what some codes of a column add; NaN if unknown."""
     if not posterior.has_intervals:
         return np.full(len(codes), np.nan)
     block, start = blocks.tables(posterior.nodes)[column], blocks.starts[column]
@@ -287,7 +287,7 @@ def spread_by_code(
     weights[rows, start + block.left[codes] + 1] += block.part[codes] / WEIGHT_STEPS
     reach = float(ndtri((1 + level) / 2))
     found = posterior.effects(weights[:, :-1] @ blocks.basis, reach)
-    return np.where(found.identified, found.deviations, math.inf)
+    return reach * np.where(found.identified, found.deviations, math.inf)
 
 
 def answer_by_row(
