@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from dpbayes_sklearn import (
-    feature_selection,
-    mechanisms,
-    metrics,
-    planning,
-    preprocessing,
-)
+from dpbayes_sklearn import feature_selection, mechanisms, metrics, planning, preprocessing
 from dpbayes_sklearn.base.published import from_json
 from dpbayes_sklearn.bayesian_network import BayesianNetworkClassifier, tree_augmented
 from dpbayes_sklearn.classifier import BayesianClassifier

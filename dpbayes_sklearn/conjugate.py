@@ -364,12 +364,7 @@ class DirichletMultinomial(PosteriorRelease):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PosteriorRelease._parameter_constraints,
         "prior": [Range(Real, 0, None, closed="neither"), "array-like"],
-        "categories": [
-            Range(Integral, 2, 2**15, closed="both"),
-            Categories,
-            "array-like",
-            None,
-        ],
+        "categories": [Range(Integral, 2, 2**15, closed="both"), Categories, "array-like", None],
     }
 
     epsilon: float = 1.0

@@ -49,12 +49,7 @@ from dpbayes_sklearn.logistic.posterior import (
     values_by_code,
 )
 from dpbayes_sklearn.logistic.record_sums import LabelledRecords, check_classes
-from dpbayes_sklearn.logistic.release import (
-    ExactPlan,
-    LogisticPlan,
-    LogisticPrior,
-    check_mechanism,
-)
+from dpbayes_sklearn.logistic.release import ExactPlan, LogisticPlan, LogisticPrior, check_mechanism
 from dpbayes_sklearn.logistic.release import plan as plan_logistic
 from dpbayes_sklearn.logistic.softmax import MOST_CLASSES
 from dpbayes_sklearn.mechanisms import Mechanism

@@ -36,13 +36,7 @@ from scipy.special import expit
 
 from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.convex.record_sums import symmetric
-from dpbayes_sklearn.logistic.blocks import (
-    BINS,
-    PLACES,
-    WEIGHT_STEPS,
-    Blocks,
-    ColumnWeights,
-)
+from dpbayes_sklearn.logistic.blocks import BINS, PLACES, WEIGHT_STEPS, Blocks, ColumnWeights
 from dpbayes_sklearn.logistic.record_sums import MappedRecords, on_lattice
 from dpbayes_sklearn.noise import MatrixNoise
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
@@ -108,11 +102,7 @@ def supposed_curvature(
 
 
 def on_the_way(
-    moments: FloatArray,
-    n: float,
-    start: FloatArray,
-    way: FloatArray,
-    bend: Bend = bend_of_classes,
+    moments: FloatArray, n: float, start: FloatArray, way: FloatArray, bend: Bend = bend_of_classes
 ) -> FloatArray:
     """Return the mean of the supposed curvature between two points."""
     each = [supposed_curvature(moments, n, start + place * way, bend) for place in _WAY]
@@ -289,11 +279,7 @@ class Curvature(NamedTuple):
 
 
 def half_way(
-    known: Coordinates,
-    n: int,
-    mode: FloatArray,
-    ridge: FloatArray,
-    bend: Bend = bend_of_classes,
+    known: Coordinates, n: int, mode: FloatArray, ridge: FloatArray, bend: Bend = bend_of_classes
 ) -> FloatArray:
     """Return the middle between the mode and where the truth is supposed, in coordinates."""
     w, right = known.of_parameters(mode), known.axes @ (ridge * mode)

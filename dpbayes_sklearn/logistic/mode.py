@@ -41,12 +41,7 @@ from dpbayes_sklearn.convex.perturbed import (
     volume_of,
 )
 from dpbayes_sklearn.logistic.blocks import Blocks
-from dpbayes_sklearn.logistic.record_sums import (
-    LATTICE,
-    MappedRecords,
-    on_lattice,
-    residual_error,
-)
+from dpbayes_sklearn.logistic.record_sums import LATTICE, MappedRecords, on_lattice, residual_error
 from dpbayes_sklearn.noise.gradient import (
     BlockShape,
     GradientNoise,

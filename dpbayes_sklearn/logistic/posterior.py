@@ -291,10 +291,7 @@ def reach_by_code(
 
 
 def answer_by_row(
-    blocks: Blocks,
-    posterior: LogisticPosterior,
-    of: Callable[[FloatArray], AnyArray],
-    table: Table,
+    blocks: Blocks, posterior: LogisticPosterior, of: Callable[[FloatArray], AnyArray], table: Table
 ) -> AnyArray:
     """Return ``of`` the log odds of every row; no row changes another, not even by rounding.
 

@@ -45,18 +45,8 @@ from dpbayes_sklearn.logistic.curvature import (
     widest_norm,
 )
 from dpbayes_sklearn.logistic.draws import LogisticDrawPlan
-from dpbayes_sklearn.logistic.mode import (
-    LogisticLoss,
-    exact_mode,
-    plan_mode,
-    records_per_parameter,
-)
-from dpbayes_sklearn.logistic.ordered import (
-    OrderedLoss,
-    OrderedPosterior,
-    plan_ordered,
-    with_cuts,
-)
+from dpbayes_sklearn.logistic.mode import LogisticLoss, exact_mode, plan_mode, records_per_parameter
+from dpbayes_sklearn.logistic.ordered import OrderedLoss, OrderedPosterior, plan_ordered, with_cuts
 from dpbayes_sklearn.logistic.posterior import LogisticPosterior
 from dpbayes_sklearn.logistic.record_sums import (
     MOST_RECORDS,

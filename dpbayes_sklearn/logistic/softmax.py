@@ -51,13 +51,7 @@ from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.convex.perturbed import Body, PerturbedPlan, Shape
 from dpbayes_sklearn.data.records import Shard
 from dpbayes_sklearn.logistic.blocks import WEIGHT_STEPS, Blocks
-from dpbayes_sklearn.logistic.mode import (
-    LogisticLoss,
-    body_of,
-    plan_of,
-    shape_of,
-    usual_ridge,
-)
+from dpbayes_sklearn.logistic.mode import LogisticLoss, body_of, plan_of, shape_of, usual_ridge
 from dpbayes_sklearn.logistic.posterior import class_contrasts
 from dpbayes_sklearn.logistic.record_sums import (
     RESIDUAL_STEPS,

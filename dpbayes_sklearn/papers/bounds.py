@@ -259,11 +259,7 @@ def likelihood_range(radius: float, weight_bound: float, noise_variance: float) 
 
 
 def regression_sampler_epsilon(
-    radius: float,
-    weight_bound: float,
-    noise_variance: float,
-    temper: float = 1.0,
-    n_draws: int = 1,
+    radius: float, weight_bound: float, noise_variance: float, temper: float = 1.0, n_draws: int = 1
 ) -> float:
     r"""Return :math:`\varepsilon = 2 N \tau \Delta`, the cost of N draws at temperature τ.
 

@@ -175,10 +175,7 @@ class Schema:
     """Return Python code of a schema to fill in, of a frame: `preprocessing.schema_template`."""
 
     def __init__(
-        self,
-        columns: Mapping[str, Domain],
-        target: Domain | None = None,
-        guarantee: Any = None,
+        self, columns: Mapping[str, Domain], target: Domain | None = None, guarantee: Any = None
     ) -> None:
         if not isinstance(columns, Mapping):
             raise TypeError(
