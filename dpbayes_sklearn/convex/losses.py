@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
-from dpbayes_sklearn._typing import FloatArray, IntArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.convex.design import Design, Scale, Windows
 from dpbayes_sklearn.convex.perturbed import Body, Shape
 from dpbayes_sklearn.convex.record_sums import (
@@ -197,7 +197,8 @@ class HuberLoss:
         ask = partial(_gradient, rows=self.rows, w=w, model=self.records.structure)
         coarse, fine = self.records.total(ask)
         whole = 2.0 ** math.ceil(math.log2(self.rows.largest_limit))
-        return np.asarray(-(coarse + fine / _FINE) * (whole / _COARSE * self.rows.unit))
+        gradient = -(coarse + fine / _FINE) * (whole / _COARSE * self.rows.unit)
+        return np.asarray(gradient, np.float64)
 
     def curvature(self, w: FloatArray) -> FloatArray:
         """Return the second derivatives."""
@@ -233,7 +234,7 @@ def _residuals(
         yield v, t - fitted, limits
 
 
-def _gradient(shard: Shard, rows: Rows, w: FloatArray, model: Model) -> IntArray:
+def _gradient(shard: Shard, rows: Rows, w: FloatArray, model: Model) -> AnyArray:
     total = np.zeros((2, len(w)), np.int64)
     step = 2.0 ** math.ceil(math.log2(rows.largest_limit)) / _COARSE
     for v, r, limits in _residuals(shard, rows, w, model):
@@ -241,7 +242,7 @@ def _gradient(shard: Shard, rows: Rows, w: FloatArray, model: Model) -> IntArray
         coarse = np.rint(psi)
         fine = np.rint((psi - coarse) * _FINE)
         total += (np.stack([coarse, fine]) @ v.T).astype(np.int64)
-    return total
+    return total.astype(object)  # weights may lead beyond 64 bits
 
 
 def _curvature(shard: Shard, rows: Rows, w: FloatArray, model: Model) -> FloatArray:

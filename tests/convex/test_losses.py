@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -88,6 +89,17 @@ def test_order_and_chunks_change_no_bit(rows, p, monkeypatch):
     monkeypatch.setattr("dpbayes_sklearn.convex.design._CHUNK_CELLS", 40)
     for one, other in zip(whole, everything(X[order], y[order]), strict=True):
         assert_array_equal(one, other)
+
+
+@each_way
+def test_weights_lead_beyond_64_bits(rows, p):
+    """A wrapped gradient would be that of another loss, for which nothing is proven."""
+    X, y = records(60)
+    of, w = loss(X, y, rows, p), parameters(p)
+    heavy = of.records.records.weighted(np.full(60, 2**40))
+    assert 2.0**40 * 60 * 2**31 > 2**64
+    weighted = replace(of, records=replace(of.records, records=heavy))
+    assert_array_equal(weighted.gradient(w), 2.0**40 * of.gradient(w))
 
 
 anything = st.floats(allow_nan=True)
