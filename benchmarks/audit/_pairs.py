@@ -213,6 +213,22 @@ def _of_labels(effects: str, intercept: bool) -> Iterator[Subject]:
     yield _named(typed, f"{effects}, intercept={intercept}, schema", mixed)
 
 
+def _of_rates_and_classes() -> Iterator[Subject]:
+    """Yield counts, with an exposure and without, several classes, and the front door."""
+    mixed, three = partial(_mixed, "record", LABELS), dp.Categories([0, 1, 2])
+    for intervals in (True, False):
+        rates = dp.BayesianCountRegression(cap=3, bounds=(-1, 2), intervals=intervals)
+        yield _named(rates, f"intervals={intervals}", BY_TARGET)
+    years = dp.Schema({**SCHEMA, "c": dp.Interval(0.25, 1)}, dp.Interval(0, 4))
+    exposed = dp.BayesianCountRegression(100.0, schema=years, exposure="c")
+    yield _named(exposed, "exposure", partial(_mixed, "record", TARGETS))
+    several = dp.BayesianLogisticRegression(classes=[0, 1, 2], bounds=(-1, 2), effects="linear")
+    yield _named(several, "three classes", BY_RECORD)
+    for epsilon in (0.1, 1000.0):  # naive Bayes, and logistic regression
+        front = dp.BayesianClassifier(epsilon, schema=dp.Schema(SCHEMA, three))
+        yield _named(front, f"epsilon={epsilon:g}", mixed)
+
+
 def _of_preparation() -> Iterator[Subject]:
     for transformer in (
         scalers.PrivateMinMaxScaler(0.7),
@@ -261,10 +277,12 @@ def subjects() -> Iterator[Subject]:
         (dp.BayesianNaiveBayes, dp.Categories([0, 1, 2])),
         (dp.BayesianLinearRegression, dp.Interval(0, 1)),
         (dp.BayesianLogisticRegression, dp.Categories([0, 1])),
+        (dp.BayesianCountRegression, dp.Interval(0, 3)),
     ):
         missing = model(schema=dp.Schema(SCHEMA, target))
         mixed = partial(_mixed, "record", (np.nan, *TARGETS))
         yield _named(missing, "targets may be missing", mixed, rounds=6)
+    yield from _of_rates_and_classes()
     yield from _of_preparation()
     yield from container_subjects()
     yield from session_and_search_subjects(BY_RECORD, BY_TARGET)

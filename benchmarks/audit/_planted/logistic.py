@@ -84,6 +84,10 @@ FAULTS.rows("replay of estimators", {
         at("logistic.release.LogisticPlan.release", lambda real, self, records, noise: real(
                replace(self, rho=1 + records.read().records.n), records, noise
            ), "LogisticRegression, targets may be missing"),
+    "The level of rates follows from how many records have a count":
+        at("rates.release.RatePlan.release", lambda real, self, records, noise: replace(
+               real(self, records, noise), level=float(records.read().records.n)
+           ), "CountRegression, targets may be missing"),
 })  # fmt: skip
 
 

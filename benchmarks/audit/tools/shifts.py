@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbayes_sklearn._typing import IntArray
+from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.categories.counts import SimplexCounts
 from dpbayes_sklearn.columns.plans import NumbersAndTexts, TextCounts
 from dpbayes_sklearn.columns.quantiles import SortedColumns
@@ -32,8 +32,9 @@ from dpbayes_sklearn.counts.dependence import ColumnScores, EdgeScores
 from dpbayes_sklearn.counts.fourier import CharacterSums
 from dpbayes_sklearn.counts.tables import CountTables
 from dpbayes_sklearn.counts.temperature import LabelledCounts
+from dpbayes_sklearn.logistic import softmax
 from dpbayes_sklearn.logistic.blocks import even_nodes
-from dpbayes_sklearn.logistic.record_sums import LabelledRecords, on_lattice
+from dpbayes_sklearn.logistic.record_sums import LabelledRecords, MappedRecords, on_lattice
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.regression.gram import GramMatrix
 from dpbayes_sklearn.regression.moments import gram, largest_grid, whole_block
@@ -214,14 +215,25 @@ def _labelled(one: LabelledRecords, other: LabelledRecords, unit: PrivacyUnit) -
     if columns:
         found.append(Shift("histograms of columns", moved, unit.n_changed))
     mapped = [side.mapped(even_nodes(len(blocks.numbers))) for side in sides]
-    rng = np.random.default_rng(0)
+    classes = 2 if one.counted else one.classes.n_values
+    rng, several = np.random.default_rng(0), classes > 2
     for scale in (0.0, 1.0, 30.0):
-        at = on_lattice(scale * rng.normal(size=blocks.width))
-        first, second = (side.gradient(at)[0] for side in mapped)
-        by_block = np.add.reduceat(np.abs(first - second), [0, *blocks.starts[:-1]])
-        moved = max(float(by_block.max()) - _ROUNDING, 0.0)
-        found.append(Shift(f"gradients at {scale:g}", moved, unit.n_changed))
+        at = on_lattice(scale * rng.normal(size=(classes if several else 1, blocks.width)))
+        first, second = (_gradients(side, at) for side in mapped)
+        by_block = np.add.reduceat(np.abs(first - second), [0, *blocks.starts[:-1]], axis=1)
+        moved = max(float(by_block.max(axis=1).sum()) - _ROUNDING, 0.0)
+        # residuals of several classes have an L1 norm of at most 2
+        found.append(Shift(f"gradients at {scale:g}", moved, unit.n_changed * (1 + several)))
     return found
+
+
+def _gradients(side: MappedRecords, at: FloatArray) -> FloatArray:
+    """Return the sums of weights times residuals, one row for each class; of two classes one."""
+    if len(at) == 1:
+        return side.gradient(at[0])[0][None]
+    ask = partial(softmax._gradient, reader=side.reader, values=tuple(map(side.values, at)))
+    coarse, fine = side.records.total(ask)
+    return np.array([side.by_weight(own) for own in np.stack([coarse, fine], axis=-1)])
 
 
 # How the changes of statistics are measured, by their type; the first that fits counts.
