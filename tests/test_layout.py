@@ -13,7 +13,6 @@ BESIDE = ("benchmarks", "checker")  # These folders are mirrored by folders of t
 
 # What cuts across modules. A file about one module does not belong here.
 TOPICS = {
-    "data/test_spark.py": "the same table in Spark, DuckDB, polars and memory",
     "papers/test_errata.py": "errata of the papers, in numbers",
     "papers/test_errata_beyond.py": "more of them",
     "preprocessing/test_estimator_checks.py": "scikit-learn's checks of transformers",

@@ -38,7 +38,7 @@ ELSEWHERE = {  # names that are not in the code of this repository, by whose the
     "diffprivlib": "DiffprivlibCompatibilityWarning histogram pop_default set_default spent_budget "
     "linear_regression.py",
     "mlflow, ArviZ": "InferenceData log_dict log_text r_hat serialization_format",
-    "dask, Spark, DuckDB": "ProgressBar TimestampType diagnostics temp_directory",
+    "dask, Spark, DuckDB": "ProgressBar addArtifacts checkpoint diagnostics temp_directory",
     "Python and its tools": "JOBLIB_TEMP_FOLDER Logger OMP_NUM_THREADS arrow_c_stream mypy "
     "hypothesis-profile rgb sphinx_gallery_thumbnail_number sudo to_thread",
     "stand for any name, or are made by an example": "name_ option bins groups known.json",

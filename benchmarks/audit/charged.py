@@ -29,7 +29,7 @@ from benchmarks.audit._models import ADDED, FEATURE, PERSON, RECORD, THERE
 from benchmarks.audit.tools.recording import planted
 from dpbayes_sklearn import BudgetAccountant, Categories, Interval, Schema
 from dpbayes_sklearn.data import arrow, records
-from dpbayes_sklearn.data.arrow import named_columns
+from dpbayes_sklearn.data.frames import named_columns
 from dpbayes_sklearn.feature_selection import PrivateSelectKBest
 from dpbayes_sklearn.metrics import private_cross_validate, private_score
 from dpbayes_sklearn.metrics.statistics import Classification, Regression

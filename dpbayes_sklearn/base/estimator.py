@@ -32,7 +32,7 @@ from dpbayes_sklearn._compat import _fit_context
 from dpbayes_sklearn._presenting import silence
 from dpbayes_sklearn.base.remarks import advise_of_steps, warn_of_delta, warn_of_seeds
 from dpbayes_sklearn.base.spending import SpendingEstimator, spending, told_what_was_spent
-from dpbayes_sklearn.data.arrow import named_columns
+from dpbayes_sklearn.data.frames import named_columns
 from dpbayes_sklearn.data.persons import OWN_WEIGHTS, copies_of, records_that_count
 from dpbayes_sklearn.data.records import LocalRecords, Table, quiet_numpy
 from dpbayes_sklearn.exceptions import PrivacyLeakWarning, warn_caller

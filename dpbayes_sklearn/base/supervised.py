@@ -25,8 +25,7 @@ from dpbayes_sklearn.base.estimator import (
     StatisticsT,
 )
 from dpbayes_sklearn.base.remarks import warn_about_scores
-from dpbayes_sklearn.data.arrow import framed
-from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
+from dpbayes_sklearn.data.frames import framed
 from dpbayes_sklearn.data.persons import COUNTED, OWN_WEIGHTS, PROMISED
 from dpbayes_sklearn.data.reading import (
     check_kinds,
@@ -36,6 +35,7 @@ from dpbayes_sklearn.data.reading import (
     read_table,
 )
 from dpbayes_sklearn.data.records import (
+    ElsewhereTable,
     LocalRecords,
     Records,
     SealedTable,
@@ -171,14 +171,14 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
     def _by_row(self, X: Any, answer: Callable[[Table], AnyArray], like: AnyArray) -> AnyArray:
         """Return the answer for every row; of a dask collection, a lazy dask array."""
         table = self._read_rows(X)
-        lazy = isinstance(table, PartitionedTable)
-        return rowwise(answer, table, like) if lazy else answer_in_threads(answer, table)
+        if isinstance(table, ElsewhereTable):
+            elsewhere: AnyArray = table.by_row(answer, like)
+            return elsewhere
+        return answer_in_threads(answer, table)
 
     def _rows_in_memory(self, X: Any) -> Table:
         table = self._read_rows(X)
-        if isinstance(table, PartitionedTable):
-            raise TypeError("Records in memory are required: pass X.compute().")
-        return table
+        return table.here() if isinstance(table, ElsewhereTable) else table
 
     def _declared_part(self, X: Any, reset: bool) -> Any:
         """Return the columns of a frame that the schema declares, or that the model was fitted to.

@@ -227,7 +227,8 @@ class LossRecords:
 
     def loss_sums(self, model: EvidenceModel, sample: Positions | None = None) -> LossSums:
         """Return the loss sums of all records, or of those at some positions, drawn at random."""
-        ask = partial(_loss_sums, self, model.evidence(emphases()))
+        read = self.encoder, self.classes, self.skips
+        ask = partial(_loss_sums, *read, model.evidence(emphases()))
         return self.records.total(ask, sample)
 
 
@@ -252,13 +253,15 @@ def tempering_weights(
     return integer_weights(choice_log_law(scores[None]))
 
 
-def _loss_sums(asked: LossRecords, evidence: Evidence, shard: Shard) -> LossSums:
+def _loss_sums(
+    encoder: Encoder, classes: Categories, skips: bool, evidence: Evidence, shard: Shard
+) -> LossSums:
     """Add up the losses of a shard; the number of records is public, with a class or without."""
-    n, classes, total = shard.table.n_rows, asked.classes, LossSums.none(asked.classes.n_values)
-    if asked.skips:
+    n, total = shard.table.n_rows, LossSums.none(classes.n_values)
+    if skips:
         shard = with_target(shard, classes.is_known(shard.target))
     labels: Any = shard.target
-    for rows, codes in asked.encoder.compact_chunks(shard.table):
+    for rows, codes in encoder.compact_chunks(shard.table):
         total = total + LossSums.of(*evidence(codes), classes.encode(labels[rows]))
     return replace(total, n=n)
 

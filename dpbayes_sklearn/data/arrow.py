@@ -17,7 +17,7 @@ way than `Interval.encode` would break a declared domain, and would save nothing
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import chain
@@ -28,7 +28,7 @@ import numpy as np
 
 from dpbayes_sklearn.data.encoder import Encoder
 from dpbayes_sklearn.data.records import Table, is_partitioned
-from dpbayes_sklearn.schema import Categories, Schema
+from dpbayes_sklearn.schema import Categories
 from dpbayes_sklearn.schema.values import Kind, cells_of, kind_of
 
 _ROWS_A_BATCH = 1 << 16  # Engines send batches of a few thousand rows; these are put together.
@@ -64,13 +64,13 @@ class ArrowFrame:
         rows = np.asarray(key)
         try:
             return ArrowFrame(self.native.take(rows))
-        except _arrow().ArrowInvalid:  # small indices cannot number the values of all chunks
+        except arrow().ArrowInvalid:  # small indices cannot number the values of all chunks
             return ArrowFrame(_with_wide_indices(self.native).take(rows))
 
 
 def _with_wide_indices(table: Any) -> Any:
     """Return a table whose dictionaries have indices of 32 bits at least."""
-    pa = _arrow()
+    pa = arrow()
     for j, kind in enumerate(table.schema.types):
         if pa.types.is_dictionary(kind) and kind.index_type.bit_width < 32:
             wide = [
@@ -81,76 +81,10 @@ def _with_wide_indices(table: Any) -> Any:
     return table
 
 
-def framed(X: Any, declared: Mapping[Any, Any] | None = None, coded: Collection[str] = ()) -> Any:
-    """Return a table or a stream of Arrow as a frame, and anything else as it is.
-
-    Of a stream, declared texts may be sent as codes, and some columns are only kept as codes.
-
-    >>> import polars as pl
-    >>> framed(pl.LazyFrame({"age": [31, 48]})).shape
-    (2, 1)
-    """
-    if not _is_stream(X):
-        return _framed_table(X)
-    domains = {} if declared is None else declared
-    kept = {name: domains[name] for name in coded}
-    return ArrowFrame(_read(lambda: _spooled(_coded(_batches(_enumerated(X, domains)), kept))))
-
-
-def framed_column(values: Any, name: str) -> Any:
-    """Return one column as a frame if it is of Arrow; refuse streams.
-
-    A second query may list the records in another order than the first.
-    """
-    if _is_stream(values):
-        raise TypeError(
-            f"{name} is a {type(values).__name__}, whose rows may come in another order than those "
-            "of X: pass the name of a column of X, as in fit(X, target='...', groups='...')."
-        )
-    return _framed_table(values)
-
-
-def _framed_table(X: Any) -> Any:
+def as_frame(X: Any) -> Any:
     """Return a table or a batch of pyarrow as a frame, and anything else as it is."""
     is_table = _has(X, "column_names") and _has(X, "to_pylist")
-    return ArrowFrame(_arrow().table(X)) if is_table else X
-
-
-def named_columns(
-    X: Any,
-    y: Any,
-    target: str | None,
-    *others: Any,
-    schema: Schema | None = None,
-    only_codes: bool = False,
-) -> tuple[Any, Any, tuple[Any, ...]]:
-    """Return X as a frame without the columns that are named, y, and the others as columns.
-
-    The others are groups and weights: columns, or names of columns of X. What the schema declares
-    may be read by it, and is kept as codes where nothing else is used.
-
-    >>> import polars as pl
-    >>> frame = pl.DataFrame({"age": [31, 48], "ill": [0, 1]})
-    >>> X, y, _ = named_columns(frame, None, "ill", None)
-    >>> X.columns, y.to_list()
-    (['age'], [0, 1])
-    """
-    names = [name for name in (target, *others) if isinstance(name, str)]
-    if schema is not None:
-        features: dict[Any, Any] = {c: d for c, d in schema.columns.items() if c not in names}
-        X = framed(X, {**features, target: schema.target}, features if only_codes else ())
-    X = framed(X)
-    if not names:
-        return X, y, others
-    if target is not None and y is not None:
-        raise ValueError("Pass y or the name of the target, not both.")
-    columns = [*getattr(X, "columns", ())]
-    for name in names:
-        if columns.count(name) != 1:
-            raise ValueError(f"X must have one column {name!r}: it has {columns.count(name)}.")
-    rest = X[[name for name in columns if name not in names]]
-    found = tuple(X[other] if isinstance(other, str) else other for other in others)
-    return rest, y if target is None else X[target], found
+    return ArrowFrame(arrow().table(X)) if is_table else X
 
 
 def _has(X: Any, *names: str) -> bool:
@@ -158,7 +92,7 @@ def _has(X: Any, *names: str) -> bool:
     return any(hasattr(type(X), name) for name in names)
 
 
-def _is_stream(X: Any) -> bool:
+def is_stream(X: Any) -> bool:
     """Tell whether records are to be fetched: not those of pandas, polars, pyarrow and dask."""
     here = is_partitioned(X) or _has(X, "iloc", "get_column", "to_pylist")
     series = _has(X, "dtype")  # a Series of pandas or polars has a stream, too
@@ -169,9 +103,21 @@ _STREAMS = ("collect_batches", "to_pyarrow_batches", "scanner", "toArrow", "__ar
 """Of a polars LazyFrame, ibis, a dataset of pyarrow, Spark, and anything else with a stream."""
 
 
+def spooled(X: Any, declared: Mapping[Any, Any] | None = None, coded: Collection[str] = ()) -> Any:
+    """Return a stream as a frame: declared texts may be sent as codes, some columns kept as such.
+
+    >>> import polars as pl
+    >>> spooled(pl.LazyFrame({"age": [31, 48]})).shape
+    (2, 1)
+    """
+    domains = {} if declared is None else declared
+    kept = {name: domains[name] for name in coded}
+    return ArrowFrame(safely(lambda: _spooled(_coded(_batches(_enumerated(X, domains)), kept))))
+
+
 def _batches(X: Any) -> Iterator[Any]:
     """Yield the batches of a stream; the first may be empty, so that the types are known."""
-    pa = _arrow()
+    pa = arrow()
     if _has(X, "collect_batches"):
         yield X.limit(0).collect().to_arrow()
         for frame in X.collect_batches(maintain_order=True):
@@ -181,7 +127,7 @@ def _batches(X: Any) -> Iterator[Any]:
         X = _of_ibis(X)
     elif _has(X, "scanner"):
         X = X.scanner().to_reader()
-    elif _has(X, "toArrow"):
+    elif _has(X, "toArrow"):  # Spark
         X = _of_spark(X)
     reader = X if isinstance(X, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(X)
     yield reader.schema.empty_table()
@@ -206,7 +152,7 @@ def _of_spark(frame: Any) -> Any:
     Before 4.1 it has no stream, and later ones have none for times. Nothing is read to find out.
     """
     with suppress(Exception):
-        return _arrow().RecordBatchReader.from_stream(frame)
+        return arrow().RecordBatchReader.from_stream(frame)
     return frame.toArrow()
 
 
@@ -249,14 +195,14 @@ def _quoted(name: str) -> str:
 
 def _coded(tables: Iterator[Any], declared: Mapping[Any, Any]) -> Iterator[Any]:
     """Yield tables whose declared columns are dictionaries: codes, and one value for each code."""
-    pa, first = _arrow(), next(tables)
+    pa, first = arrow(), next(tables)
     values = {
         name: _value_of_codes(domain, kind_of(first.schema.field(name).type))
         for name, domain in declared.items()
         if first.column_names.count(name) == 1
     }
     coded = {name: Encoder([declared[name]]) for name, value in values.items() if value is not None}
-    for table in chain([first], _joined(tables)):
+    for table in chain([first], joined_batches(tables)):
         for name, encoder in coded.items():
             codes = encoder.encode(Table(ArrowFrame(table.select([name]))))[:, 0]
             kept = pa.DictionaryArray.from_arrays(codes, values[name])
@@ -270,7 +216,7 @@ def _value_of_codes(domain: Any, kind: Kind) -> Any:
         return None
     codes = np.arange(domain.n_values)
     with suppress(Exception):  # values of several types
-        values = _arrow().array(domain.decode(codes, np.random.default_rng(0)))
+        values = arrow().array(domain.decode(codes, np.random.default_rng(0)))
         if np.array_equal(domain.encode(cells_of(values)), codes):
             return values
     return None
@@ -278,7 +224,7 @@ def _value_of_codes(domain: Any, kind: Kind) -> Any:
 
 def _spooled(tables: Iterator[Any]) -> Any:
     """Return a table whose columns are in a file without a name, mapped into memory."""
-    pa = _arrow()
+    pa = arrow()
     first = next(tables)
     with TemporaryFile() as file:
         with pa.ipc.new_stream(pa.PythonFile(file, mode="w"), first.schema) as writer:
@@ -293,9 +239,9 @@ def _spooled(tables: Iterator[Any]) -> Any:
     return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
 
 
-def _joined(tables: Iterator[Any]) -> Iterator[Any]:
+def joined_batches(tables: Iterator[Any]) -> Iterator[Any]:
     """Yield tables of at least so many rows, and one of what is left."""
-    pa = _arrow()
+    pa = arrow()
     held: list[Any] = []
     for table in tables:
         held.append(table)
@@ -306,7 +252,7 @@ def _joined(tables: Iterator[Any]) -> Iterator[Any]:
         yield pa.concat_tables(held)
 
 
-def _read(read: Any) -> Any:
+def safely(read: Callable[[], Any]) -> Any:
     """Return what an engine gives; what it trips over may show a value."""
     try:
         return read()
@@ -321,7 +267,7 @@ def _read(read: Any) -> Any:
     )
 
 
-def _arrow() -> Any:
+def arrow() -> Any:
     """Import pyarrow only where there are data of Arrow."""
     try:
         return import_module("pyarrow")

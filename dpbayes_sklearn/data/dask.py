@@ -25,9 +25,11 @@ import numpy as np
 
 from dpbayes_sklearn._typing import AnyArray, Positions
 from dpbayes_sklearn.data.records import (
+    OTHER_SIZE,
     Addable,
     CountedRecords,
-    SealedTable,
+    ElsewhereTable,
+    Failure,
     Shard,
     Table,
     asked,
@@ -143,7 +145,7 @@ def _dask(module: str = "") -> Any:
     return import_module("dask" + module)
 
 
-class PartitionedTable(SealedTable):
+class PartitionedTable(ElsewhereTable):
     """What is public about a dask collection: number, names and types of its columns."""
 
     def __init__(self, X: Any) -> None:
@@ -159,6 +161,23 @@ class PartitionedTable(SealedTable):
     def sizes(self) -> list[float]:
         """Return the numbers of rows of the partitions, NaN if they are not known yet."""
         return _sizes(self.collection)
+
+    def records(self, y: Any = None) -> PartitionedRecords:
+        """Return the records, with targets if y is given."""
+        return (
+            PartitionedRecords.unlabelled(self) if y is None else PartitionedRecords.read(self, y)
+        )
+
+    def by_row(self, function: Callable[[Table], AnyArray], like: AnyArray) -> AnyArray:
+        """Return the lazy dask array of a function of every row."""
+        delayed, array = _dask().delayed, _dask(".array")
+        once = delayed(function, traverse=False)
+        answers = [
+            array.from_delayed(delayed(_apply)(once, partition), (size, *like.shape[1:]), meta=like)
+            for partition, size in zip(self.partitions(), self.sizes(), strict=True)
+        ]
+        together: AnyArray = array.concatenate(answers, allow_unknown_chunksizes=True)
+        return together
 
 
 def _partitions(collection: Any) -> list[Any]:
@@ -305,8 +324,8 @@ class PartitionedRecords(CountedRecords):
         while len(answers) > 1:
             groups = [answers[i : i + _FAN_IN] for i in range(0, len(answers), _FAN_IN)]
             answers = [delayed(_sum)(group) for group in groups]
-        total: A | _Failure = _computed(answers)[0]
-        if isinstance(total, _Failure):
+        total: A | Failure = _computed(answers)[0]
+        if isinstance(total, Failure):
             raise ValueError(f"A partition could not be read: {total}.")
         return total
 
@@ -321,52 +340,33 @@ def _computed(tasks: list[Any]) -> list[Any]:
     raise ValueError(f"The data could not be read: {name}. Compute X and y alone to see why.")
 
 
-class _Failure(str):
-    """Why a partition has no answer, in words that hold no value."""
-
-
 def _no_target(x: Any) -> AnyArray:
     return np.broadcast_to(0.0, len(x))
 
 
 def _answer(
     ask: Callable[[Shard], A], x: Any, y: Any, start: int, size: int, kept: Positions | None
-) -> A | _Failure:
+) -> A | Failure:
     try:
         target = one_column(y).reshape(-1)
         if len(x) != len(target):
-            return _Failure("X and y have different numbers of records")
-        if len(x) != size:  # the grid was chosen for the number of records given before
-            return _Failure("it has another number of records than it said")
+            return Failure("X and y have different numbers of records")
+        if len(x) != size:
+            return OTHER_SIZE
         if kept is None:
             return asked(ask, Shard(Table(x), target, start))
         return asked(ask, Shard(Table(x).rows(kept), target[kept], start))
     except Exception as error:
-        return _Failure(f"{type(error).__name__} on a worker")
+        return Failure(f"{type(error).__name__} on a worker")
 
 
 def _sum(answers: Sequence[Any]) -> Any:
     total = answers[0]
     for answer in answers[1:]:
-        if isinstance(total, _Failure):
+        if isinstance(total, Failure):
             break
-        total = answer if isinstance(answer, _Failure) else total + answer
+        total = answer if isinstance(answer, Failure) else total + answer
     return total
-
-
-def rowwise(function: Callable[[Table], AnyArray], table: Any, like: AnyArray) -> AnyArray:
-    """Return the lazy dask array of ``function`` of every partition.
-
-    ``like`` is an array without rows that has the type and the columns of the result.
-    """
-    delayed, array = _dask().delayed, _dask(".array")
-    once = delayed(function, traverse=False)
-    answers = [
-        array.from_delayed(delayed(_apply)(once, partition), (size, *like.shape[1:]), meta=like)
-        for partition, size in zip(table.partitions(), table.sizes(), strict=True)
-    ]
-    together: AnyArray = array.concatenate(answers, allow_unknown_chunksizes=True)
-    return together
 
 
 def _apply(function: Callable[[Table], AnyArray], partition: Any) -> AnyArray:

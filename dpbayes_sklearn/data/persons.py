@@ -26,8 +26,8 @@ from sklearn.utils import check_consistent_length
 
 from dpbayes_sklearn._compat import InvalidParameterError, Range, did_you_mean
 from dpbayes_sklearn._typing import AnyArray, Positions
-from dpbayes_sklearn.data.arrow import framed_column
 from dpbayes_sklearn.data.dask import column_here
+from dpbayes_sklearn.data.frames import framed_column
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.schema.values import as_numbers

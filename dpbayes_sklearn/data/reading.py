@@ -20,9 +20,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from dpbayes_sklearn._typing import AnyArray
-from dpbayes_sklearn.data.arrow import framed, framed_column
 from dpbayes_sklearn.data.dask import PartitionedRecords, PartitionedTable
+from dpbayes_sklearn.data.frames import framed, framed_column, here
 from dpbayes_sklearn.data.records import (
+    ElsewhereTable,
     LocalRecords,
     Records,
     Table,
@@ -32,6 +33,7 @@ from dpbayes_sklearn.data.records import (
     is_partitioned,
     one_column,
 )
+from dpbayes_sklearn.data.spark import SparkFrame, SparkRecords, SparkTable
 from dpbayes_sklearn.schema import Domain, Schema
 from dpbayes_sklearn.schema.domains import Categories, Interval
 from dpbayes_sklearn.schema.values import Kind, Repeated, as_cells, as_numbers, is_list, readable
@@ -59,16 +61,15 @@ def read_records(
     may_be_empty: bool = False,
     width: int | None = None,
     labelled: bool = True,
-) -> LocalRecords | PartitionedRecords:
+) -> LocalRecords | PartitionedRecords | SparkRecords:
     """Return X, and y if records are labelled, checked for shape, type and column names."""
     table = read_table(
         estimator, X, reset=reset, declared=declared, may_be_empty=may_be_empty, width=width
     )
     if labelled:
         _refuse_nothing(estimator, y)
-    if isinstance(table, PartitionedTable):
-        kind = PartitionedRecords
-        records = kind.read(table, y) if labelled else kind.unlabelled(table)
+    if isinstance(table, ElsewhereTable):
+        records: PartitionedRecords | SparkRecords = table.records(y if labelled else None)
         if not (records.n or (may_be_empty and declared)):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         return records
@@ -120,10 +121,10 @@ def read_table(
     value. Otherwise values must be finite numbers, as for any scikit-learn estimator.
     """
     X = framed(X)
-    if is_partitioned(X):
-        partitioned = PartitionedTable(X)
-        _check_columns(estimator, partitioned, reset)
-        return partitioned
+    if is_partitioned(X) or isinstance(X, SparkFrame):
+        elsewhere = table_of(X)
+        _check_columns(estimator, elsewhere, reset)
+        return elsewhere
     least = 0 if may_be_empty and declared else 1
     if is_frame(X):
         if X.shape[0] < least or X.shape[1] == 0:
@@ -157,6 +158,13 @@ def read_table(
     return Table(_canonical(X) if sparse else X)
 
 
+def table_of(frame: Any) -> Table:
+    """Return a frame, or a dask collection, as a table."""
+    if isinstance(frame, SparkFrame):
+        return SparkTable(frame)
+    return PartitionedTable(frame) if is_partitioned(frame) else Table(frame)
+
+
 def _canonical(X: Any) -> Any:
     """Return sparse rows that store every cell once, and no cell that is outside of the matrix.
 
@@ -180,7 +188,7 @@ def _check_columns(estimator: Any, table: Table, reset: bool) -> None:
 
 def in_memory(X: Any, width: int | None, whose: str) -> Any:
     """Return X such that some of its rows can be taken: a frame, a sparse matrix or an array."""
-    X = framed(X)
+    X = here(framed(X))
     if is_partitioned(X):
         raise TypeError(
             f"A dask collection was passed, but {whose} requires records in memory: pass "
@@ -236,7 +244,7 @@ def _refuse_nothing(estimator: Any, y: Any) -> None:
 
 def read_column(X: Any, *, may_be_empty: bool = False) -> AnyArray:
     """Return X as a vector, with no data value in any message."""
-    X = framed(X)
+    X = here(framed(X))
     if issparse(X):
         raise TypeError("Sparse data was passed, but one dense column is required.")
     values = one_column(X)

@@ -205,9 +205,33 @@ class SealedTable(Table):
     def must_be_readable(self, parameter: str) -> None:
         """Refuse to read domains from the values."""
         raise ValueError(
-            f"Domains are not read from shards or dask collections: set {parameter} to public "
-            "values."
+            f"Domains are not read from shards or from records on a cluster: set {parameter} to "
+            "public values."
         )
+
+
+class ElsewhereTable(SealedTable, ABC):
+    """What is public about records on a cluster: number, names and types of their columns."""
+
+    @abstractmethod
+    def records(self, y: Any = None) -> Any:
+        """Return the records, with targets if y is given."""
+
+    @abstractmethod
+    def by_row(self, function: Callable[[Table], AnyArray], like: AnyArray) -> Any:
+        """Return a function of every row; ``like`` has the type and columns of it, and no rows."""
+
+    def here(self) -> Table:
+        """Return the table in memory."""
+        raise TypeError("Records in memory are required: pass X.compute().")
+
+
+class Failure(str):
+    """Why a part of the records has no answer, in words that hold no value."""
+
+
+OTHER_SIZE = Failure("it has another number of records than it said")
+"""Sums are known to fit into 64 bits by the number of records."""
 
 
 def one_column(values: Any) -> AnyArray:

@@ -20,7 +20,7 @@ from dpbayes_sklearn._typing import AnyArray, Positions
 from dpbayes_sklearn.base.estimator import SEEDED
 from dpbayes_sklearn.base.remarks import warn_of_delta, warn_of_seeds
 from dpbayes_sklearn.base.supervised import SupervisedEstimator
-from dpbayes_sklearn.data.arrow import named_columns
+from dpbayes_sklearn.data.frames import named_columns
 from dpbayes_sklearn.data.persons import (
     codes_of,
     coins_of,

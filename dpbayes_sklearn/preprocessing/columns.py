@@ -20,10 +20,9 @@ from dpbayes_sklearn.columns.quantiles import (
     QuantileQuestions,
     SortedColumns,
 )
-from dpbayes_sklearn.data.dask import PartitionedTable, rowwise
 from dpbayes_sklearn.data.persons import PROTECTION
 from dpbayes_sklearn.data.reading import read_records, read_table
-from dpbayes_sklearn.data.records import Records, Table, quiet_numpy
+from dpbayes_sklearn.data.records import ElsewhereTable, Records, Table, quiet_numpy
 from dpbayes_sklearn.privacy import Budget, PrivacyGuarantee
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit, at_least
 from dpbayes_sklearn.release import Facts, Release
@@ -186,8 +185,8 @@ class ColumnwiseTransformer(
         d = self.n_features_in_
         table = read_table(self, X, reset=False, declared=True, may_be_empty=secret, width=d)
         check_numeric(self, table)
-        if isinstance(table, PartitionedTable):
-            return rowwise(self._transformed, table, self._apply(np.empty((0, table.n_columns))))
+        if isinstance(table, ElsewhereTable):
+            return table.by_row(self._transformed, self._apply(np.empty((0, table.n_columns))))
         return self._transformed(table)
 
     def _transformed(self, table: Table) -> Any:

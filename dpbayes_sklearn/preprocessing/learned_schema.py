@@ -16,11 +16,10 @@ from dpbayes_sklearn.base.estimator import PrivateEstimator
 from dpbayes_sklearn.base.spending import DELTA
 from dpbayes_sklearn.columns.plans import Found, FramePlan, NumbersAndTexts, TextCounts
 from dpbayes_sklearn.columns.quantiles import Answers, QuantileQuestions, SortedColumns
-from dpbayes_sklearn.data.arrow import named_columns
-from dpbayes_sklearn.data.dask import PartitionedTable
+from dpbayes_sklearn.data.frames import named_columns
 from dpbayes_sklearn.data.persons import PROTECTION
-from dpbayes_sklearn.data.reading import read_records
-from dpbayes_sklearn.data.records import Records, Table, is_frame, is_partitioned
+from dpbayes_sklearn.data.reading import read_records, table_of
+from dpbayes_sklearn.data.records import Records, is_frame
 from dpbayes_sklearn.preprocessing.columns import LEAST, Columns, ColumnwiseTransformer, too_few
 from dpbayes_sklearn.preprocessing.scalers import PrivateKBinsDiscretizer, PrivateMinMaxScaler
 from dpbayes_sklearn.privacy import Budget, BudgetAccountant, PrivacyGuarantee
@@ -257,7 +256,7 @@ def learn_schema(
     frame, _, (groups,) = named_columns(frame, None, None, groups)
     if not is_frame(frame):
         raise TypeError("Schema.learn takes a data frame, whose columns have names and types.")
-    table = PartitionedTable(frame) if is_partitioned(frame) else Table(frame)
+    table = table_of(frame)
     names = table.names or []
     if unknown := [name for name in declared if name not in names]:
         raise ValueError(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dpbayes_sklearn._compat import did_you_mean
-from dpbayes_sklearn.data.arrow import named_columns
-from dpbayes_sklearn.data.dask import PartitionedTable
-from dpbayes_sklearn.data.records import Table, is_frame, is_partitioned
+from dpbayes_sklearn.data.frames import named_columns
+from dpbayes_sklearn.data.reading import table_of
+from dpbayes_sklearn.data.records import is_frame
 from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.schema.values import Kind
 
@@ -90,7 +90,7 @@ def kinds_of_columns(frame: Any) -> dict[str, Kind]:
             "Schema.template takes a data frame, whose columns have names and types. "
             f"Got {type(frame).__name__} instead."
         )
-    table = PartitionedTable(frame) if is_partitioned(frame) else Table(frame)
+    table = table_of(frame)
     return {name: table.kind(j) for j, name in enumerate(table.names or [])}
 
 

@@ -26,8 +26,8 @@ from dpbayes_sklearn import (
     PrivateSearchCV,
     Schema,
 )
-from dpbayes_sklearn.data.arrow import framed, named_columns
 from dpbayes_sklearn.data.encoder import Encoder
+from dpbayes_sklearn.data.frames import framed, named_columns
 from dpbayes_sklearn.data.records import Table
 from dpbayes_sklearn.metrics import private_cross_validate
 from dpbayes_sklearn.schema.domains import Domain
@@ -230,6 +230,7 @@ def test_one_variable_is_the_same(container: str) -> None:
     assert one.to_json() == other.to_json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_a_learned_schema_is_the_same(container: str) -> None:
     table, _ = records(20_000)
