@@ -110,18 +110,11 @@ class LawContract:
                 make()
 
 
-class Silent(Noise):
-    """Noise of zero: a fault that every enumeration has to see."""
-
-    def add(self, arrays: Sequence[Any], law: NoiseLaw) -> Any:
-        return tuple(arrays)
-
-
 class StepContract:
-    """The steps of a mechanism in a small world: all neighbouring data sets are gone through."""
+    """The steps of a mechanism in small worlds: all neighbouring data sets are gone through."""
 
     mechanism: ClassVar[Any]
-    universe: ClassVar[Any]  # What `enumerate_loss` takes: a network, a number of categories, ...
+    universes: ClassVar[Sequence[Any]]  # As for `enumerate_loss`: networks, numbers of categories.
     n: ClassVar[int] = 2
     units: ClassVar[Sequence[Any]] = ("record",)
     least: ClassVar[float] = 1.0  # The part of the claim that the worst neighbours use up.
@@ -130,15 +123,25 @@ class StepContract:
     def test_the_loss_of_all_neighbours_is_within_the_claim_and_near_it(
         self, epsilon: float
     ) -> None:
-        for unit in self.units:
-            found = enumerate_loss(
-                self.mechanism, self.universe, self.n, epsilon=epsilon, unit=unit
-            )
+        for universe, unit in product(self.universes, self.units):
+            found = enumerate_loss(self.mechanism, universe, self.n, epsilon=epsilon, unit=unit)
             assert found.within
             assert found.ratio >= self.least * (1 - 1e-6)
 
-    def test_a_number_without_noise_is_seen(self) -> None:
-        assert not enumerate_loss(self.mechanism, self.universe, self.n, noise=Silent).within
+
+class Silent(Noise):
+    """Noise of zero: a fault that every enumeration has to see."""
+
+    def add(self, arrays: Sequence[Any], law: NoiseLaw) -> Any:
+        return tuple(arrays)
+
+
+class NoisyStepContract(StepContract):
+    """The same for steps that add noise."""
+
+    def test_numbers_without_noise_are_seen(self) -> None:
+        for universe in self.universes:
+            assert not enumerate_loss(self.mechanism, universe, self.n, noise=Silent).within
 
 
 class EstimatorContract:
