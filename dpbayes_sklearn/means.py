@@ -153,7 +153,7 @@ class SumsEstimator(PrivateEstimator[Records, Prior, Prior, BoundedSums, SumsPos
         return float(min(together, self.guarantee_.epsilon))
 
     def _two(self, name: str, value: Any, usual: tuple[float, float]) -> tuple[float, float]:
-        """Return a parameter of two numbers, of which the second has a square that is a float."""
+        """Return a pair of numbers; the square of the second must fit into a float."""
         if value is None:
             return usual
         pair: tuple[float, ...] = ()

@@ -258,7 +258,7 @@ class Auto(Mechanism):
 
     @property
     def spends_delta(self) -> bool:
-        """True: what is chosen may."""
+        """True, because the mechanism that is chosen may spend it."""
         return True
 
 

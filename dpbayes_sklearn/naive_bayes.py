@@ -271,7 +271,7 @@ class BayesianNaiveBayes(DiscreteClassifier):
 
 
 def _contrasts(logs: FloatArray) -> FloatArray:
-    """Return logs by class as log-odds of the second, or less the mean over three and more."""
+    """Two classes: log-odds of the second. More: log probabilities minus their mean."""
     if len(logs) == 2:
         return np.asarray(logs[1:] - logs[:1])
     return np.asarray(logs - logs.mean(axis=0))

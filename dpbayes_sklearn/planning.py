@@ -358,7 +358,7 @@ def _two_digits(number: float) -> int:
 def _notes(
     estimator: AnyEstimator, n: int, n_features: int | None, shares: Sequence[float] | None
 ) -> tuple[str, ...]:
-    """Return what to know besides, about a classifier."""
+    """Return further remarks about a classifier."""
     notes = []
     if not isinstance(estimator, BayesianLinearRegression) and shares is None:
         notes += ["Classes are taken to be of the same size; for others give class_shares."]

@@ -483,7 +483,7 @@ class SizePlan(OneStepPlan[RecordCount, Facts]):
 
     @property
     def guess(self) -> Facts:
-        """Public facts that stand for the released ones in plans that are not carried out."""
+        """Made-up public facts, for plans that are only checked and not carried out."""
         return Facts(GUESS, (self.law,), guessed=True)
 
     def ask(self, statistics: RecordCount, known: None) -> list[IntArray]:

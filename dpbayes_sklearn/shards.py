@@ -149,7 +149,7 @@ def _read(shapes: Sequence[tuple[int, ...]], content: bytes) -> Tables:
 
 
 def _are_counts(tables: Tables, n: object) -> bool:
-    """Tell whether tables may be counts of n records, of which some may have no class."""
+    """Say whether tables may be counts of n records, some of them without a class."""
     if type(n) is not int or n * max(table.size for table in tables) >= 2**63:
         return False  # sums might overflow
     totals = {int(table.sum()) for table in tables}

@@ -338,7 +338,7 @@ class LifeTable(TableEstimator[Cells, SimplexCounts, LifeTables]):
 
 
 def _times(domains: Sequence[Domain]) -> tuple[int, Interval]:
-    """Return the place and the domain of the times; columns of other kinds are refused."""
+    """Return index and domain of the column of times; refuse columns of other kinds."""
     found = [(j, cast(Interval, d)) for j, d in enumerate(domains) if d.is_numeric]
     if len(found) != 1 or len(domains) > 2 or found[0][1].marks_missing:
         raise ValueError(_COLUMNS)

@@ -80,7 +80,7 @@ PREDICTORS = [
 @pytest.mark.parametrize(
     "epsilon", [0, -1, 0.0, -0.5, float("nan"), -np.inf, "1", None, True, [1.0], 1j], ids=repr
 )
-def test_epsilon(predictor, epsilon):
+def test_a_bad_epsilon_is_refused_before_the_charge(predictor, epsilon):
     error = refusal(predictor(epsilon), *records())
     assert isinstance(error, InvalidParameterError)
     assert f"The 'epsilon' parameter of {predictor.__name__} must be" in str(error)
@@ -144,7 +144,7 @@ def test_unknown_mechanism_lists_the_known_ones(predictor):
     ],
     ids=str,
 )
-def test_parameters(params, message):
+def test_bad_parameters_are_refused_before_the_charge(params, message):
     assert message in str(refusal(declared(**params), *records()))
 
 
@@ -178,7 +178,7 @@ TEXT[3, 1] = CANARY
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
 )
 @pytest.mark.parametrize("declares", [True, False])
-def test_data(data, labels, message, declares):
+def test_bad_data_are_refused_before_the_charge(data, labels, message, declares):
     model = declared() if declares else BayesianNaiveBayes()
     assert message.lower() in str(refusal(model, data, labels)).lower()
 
@@ -223,7 +223,7 @@ def test_the_same_values_pass_where_all_is_declared(data):
     ],
     ids=["width", "complex", "1d", "sparse complex"],
 )
-def test_prediction(method, data, message):
+def test_bad_rows_are_refused_by_predictions(method, data, message):
     model = declared().fit(X, Y)
     with pytest.raises((TypeError, ValueError), match=r"(?i)" + message) as raised:
         getattr(model, method)(data)

@@ -242,7 +242,7 @@ def test_the_unit_feature_adds_less_noise(mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_batches(mechanism: str) -> None:
+def test_batches_are_charged_each_and_merged(mechanism: str) -> None:
     ledger = BudgetAccountant()
     model = classifier(parents=GRAPHS["middle"], mechanism=mechanism, accountant=ledger)
     for seed in range(3):
@@ -280,7 +280,7 @@ def test_later_batches_have_the_same_graph() -> None:
 @pytest.mark.parametrize(
     "parents", [GRAPHS["middle"], nx.DiGraph([("class", "b")])], ids=["dict", "nx"]
 )
-def test_pickles_and_clones(mechanism: str, parents: Any) -> None:
+def test_pickles_and_clones_keep_the_model(mechanism: str, parents: Any) -> None:
     X, y = simulate(200)
     model = classifier(parents=parents, mechanism=mechanism).fit(X, y)
     again = pickle.loads(pickle.dumps(model))

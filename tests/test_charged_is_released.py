@@ -58,7 +58,7 @@ def test_of_counts(mechanism: Any, unit: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("mechanism", [*MOMENTS, *SAMPLERS[:3]], ids=str)
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-def test_of_moments(mechanism: Any, unit: dict[str, Any]) -> None:
+def test_moments_are_charged_as_released(mechanism: Any, unit: dict[str, Any]) -> None:
     for epsilon, delta in product((0.3, 2.0), (0.0, 1e-6)):
         if delta or mechanism != "gaussian":
             options = {"delta": delta, "mechanism": mechanism}
@@ -67,7 +67,7 @@ def test_of_moments(mechanism: Any, unit: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "sampler"])
-def test_of_networks(mechanism: str) -> None:
+def test_networks_are_charged_as_released(mechanism: str) -> None:
     for epsilon in (0.1, 1.0, 3.0):
         model = BayesianNetworkClassifier(epsilon, delta=1e-6, mechanism=mechanism, **DISCRETE)
         assert_charged_is_released(model)

@@ -34,7 +34,7 @@ MODEL = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=[0, 1])
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_a_mistyped_choice(model, meant):
+def test_a_mistyped_choice_is_answered_with_the_nearest(model, meant):
     data = (Y,) if isinstance(model, BetaBinomial) else (X, Y)
     with pytest.raises(ValueError, match=rf"instead\. Did you mean '{meant}'\?$"):
         model.fit(*data)
@@ -54,7 +54,7 @@ def test_the_error_does_not_drag_another_along():
     assert caught.value.__context__ is None
 
 
-def test_a_mistyped_parameter():
+def test_a_mistyped_parameter_is_answered_with_the_nearest():
     with pytest.raises(ValueError, match=r"Invalid parameter 'epsilonn'.*mean 'epsilon'\?$"):
         clone(MODEL).set_params(epsilonn=1)
     with pytest.raises(ValueError, match=r"Invalid parameter 'omga'.*mean 'omega'\?$"):
@@ -74,7 +74,7 @@ def test_a_grid_still_reaches_the_options():
     assert search.best_params_["mechanism__omega"] in {0.1, 0.2}
 
 
-def test_a_mistyped_column():
+def test_a_mistyped_column_is_answered_with_the_nearest():
     schema = Schema({"agee": Interval(0, 1, bins=2)}, target=Categories([0, 1]))
     frame = pd.DataFrame({"age": Y, "job": Y})
     with pytest.raises(ValueError, match=r"lacks the columns \['agee'\].*Did you mean 'age'\?$"):

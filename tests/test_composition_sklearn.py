@@ -53,7 +53,7 @@ def classifier(**params):
     return BayesianNaiveBayes(**{**defaults, "bounds": (LOW, HIGH), "random_state": 0, **params})
 
 
-def test_pipeline():
+def test_a_pipeline_fits_and_predicts():
     pipeline = make_pipeline(MinMaxScaler(), classifier(bounds=(0, 1), n_bins=4))
     assert pipeline.fit(X, Y).score(X, Y) > 0.8
     assert_array_equal(pipeline.classes_, [0, 1])
@@ -155,7 +155,7 @@ def test_grid_search_over_the_options_of_a_mechanism():
 
 
 @pytest.mark.parametrize("mechanism", [*MECHANISMS, "gaussian", "auto"])
-def test_cross_validation(mechanism):
+def test_cross_validation_scores_every_fold(mechanism):
     model = classifier(mechanism=mechanism, delta=1e-6)
     assert cross_val_score(model, X, Y, cv=5).mean() > 0.7
     assert cross_val_predict(model, X, Y, cv=3, method="predict_proba").shape == (len(X), 2)
@@ -193,19 +193,19 @@ def test_the_state_of_released_characters_has_no_keys_that_skops_refuses():
     assert [*pickle.loads(pickle.dumps(released)).blocks] == [*released.blocks]
 
 
-def test_calibration():
+def test_a_calibrated_classifier_predicts():
     calibrated = CalibratedClassifierCV(classifier(), cv=3).fit(X, Y)
     assert calibrated.score(X, Y) > 0.8
 
 
 @pytest.mark.parametrize("voting", ["hard", "soft"])
-def test_voting(voting):
+def test_a_vote_predicts(voting):
     members = [(name, classifier(mechanism=name)) for name in MECHANISMS]
     assert VotingClassifier(members, voting=voting).fit(X, Y).score(X, Y) > 0.8
 
 
 @pytest.mark.filterwarnings("ignore:An ensemble has set random_state")
-def test_bagging():
+def test_bags_predict():
     bagging = BaggingClassifier(classifier(), n_estimators=5, random_state=0).fit(X, Y)
     assert bagging.score(X, Y) > 0.8
     seeds = {member.random_state for member in bagging.estimators_}

@@ -33,7 +33,7 @@ NAMES = ["geometric", "laplace", "laplace_improved", "exponential", "hellinger",
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_beta_binomial_with_every_mechanism(name: str) -> None:
+def test_beta_binomial_releases_with_every_mechanism(name: str) -> None:
     model = BetaBinomial(mechanism=name, random_state=0).fit(ONES)
     assert 2 <= model.posterior_.concentration.sum() < 82
     assert 0 < model.posterior_.mean() < 1
@@ -50,7 +50,7 @@ def test_what_takes_a_count_as_exact_has_the_precision_of_all_records(name, infe
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("inference", ["plug_in", "median", "noise_aware"])
-def test_dirichlet_multinomial_with_every_mechanism(name: str, inference: str) -> None:
+def test_dirichlet_multinomial_releases_with_every_mechanism(name: str, inference: str) -> None:
     model = DirichletMultinomial(
         mechanism=name, categories=3, inference=inference, random_state=0
     ).fit(CODES)
@@ -77,7 +77,7 @@ def test_infinite_budget_is_conjugate_bayes() -> None:
         ONES.astype(np.int8),
     ],
 )
-def test_zeros_and_ones_in_every_form(records) -> None:
+def test_zeros_and_ones_are_read_in_every_form(records) -> None:
     posterior = BetaBinomial(np.inf).fit(records).posterior_
     assert (posterior.alpha, posterior.beta) == (31, 51)
 
@@ -92,7 +92,7 @@ def test_zeros_and_ones_in_every_form(records) -> None:
         (Categories(["a", "b", "c"]), np.array(["a", "b", "c"])[CODES]),
     ],
 )
-def test_categories_in_every_form(categories, records) -> None:
+def test_categories_are_read_in_every_form(categories, records) -> None:
     model = DirichletMultinomial(np.inf, categories=categories).fit(records)
     assert model.posterior_.concentration.tolist() == [21, 13, 9]
     assert model.score(records) == pytest.approx(np.log(model.posterior_.mean()[CODES]).mean())
@@ -173,13 +173,13 @@ def test_sparse_input_is_refused() -> None:
 
 
 @pytest.mark.parametrize("delta", [-0.1, 1.0, 2, Fraction(3, 2), Fraction(-1, 2), "0", None])
-def test_delta_outside_its_range(delta) -> None:
+def test_a_delta_outside_its_range_is_refused(delta) -> None:
     with pytest.raises(InvalidParameterError, match="delta"):
         BetaBinomial(delta=delta).fit(ONES)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, np.nan, "1"])
-def test_epsilon_outside_its_range(epsilon) -> None:
+def test_an_epsilon_outside_its_range_is_refused(epsilon) -> None:
     with pytest.raises(InvalidParameterError, match="epsilon"):
         DirichletMultinomial(epsilon, categories=3).fit(CODES)
 

@@ -53,7 +53,7 @@ def test_a_fit(model, state):
 
 @each_state
 @each_model
-def test_shards(model, state):
+def test_shards_merge_under_any_error_state(model, state):
     with np.errstate(all=state):
         model = clone(model)
         if "temperature" in model.get_params():

@@ -230,7 +230,7 @@ def turned_sums(records: LinearRecords, seed: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_change_no_bit(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpbayes_sklearn.data.records._CELLS_A_THREAD", 10)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 2, (1001, 4)), rng.integers(0, 3, 1001)
@@ -258,7 +258,7 @@ def test_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(turned, alone, strict=True))
 
 
-def test_memory_maps(tmp_path: Path) -> None:
+def test_memory_maps_change_no_bit(tmp_path: Path) -> None:
     X = np.random.default_rng(0).random((500, 3))
     y = np.arange(500) % 3
     np.save(tmp_path / "X.npy", X)

@@ -90,7 +90,7 @@ def test_batches_keep_the_names(library):
 
 
 @libraries
-def test_one_column_of_a_frame_or_a_series(library):
+def test_one_column_of_a_frame_is_read_as_a_series_is(library):
     jobs = library.DataFrame(DATA)[["job"]]
     model = DirichletMultinomial(categories=["clerk", "nurse"]).fit(jobs)
     assert model.feature_names_in_.tolist() == ["job"]

@@ -96,7 +96,7 @@ def refusal(model, X, y):
     ],
     ids=str,
 )
-def test_bad_parameters(params, message):
+def test_bad_parameters_are_refused(params, message):
     assert message in refusal(declared(**params), *records())
 
 
@@ -122,7 +122,7 @@ TEXT[3, 1] = CANARY
     ],
 )
 @pytest.mark.parametrize("declares", [True, False])
-def test_bad_data(data, target, message, declares):
+def test_bad_data_are_refused(data, target, message, declares):
     model = declared() if declares else BayesianLinearRegression()
     assert message in refusal(model, data, target).lower()
 
@@ -194,7 +194,7 @@ anything = st.floats(allow_nan=True, allow_infinity=True)
 @settings(max_examples=40)
 @given(row=st.lists(anything, min_size=3, max_size=3), value=anything, which=st.integers(0, 39))
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_replay(mechanism, row, value, which):
+def test_a_replay_gives_the_same_bytes(mechanism, row, value, which):
     """What was released on one data set, played to a neighbour, leaves the same bytes."""
     neighbour, target = X.copy(), Y.copy()
     neighbour[which], target[which] = row, value
@@ -218,7 +218,7 @@ def test_replay_would_notice_an_exact_value_that_is_kept(monkeypatch):
     monkeypatch.setattr(BayesianLinearRegression, "_attach", leaky)
     monkeypatch.setattr(BayesianLinearRegression, "_read", reading)
     with pytest.raises(AssertionError):
-        test_replay.hypothesis.inner_test("laplace", [0.0, 0.0, 0.0], 1.0, 5)
+        test_a_replay_gives_the_same_bytes.hypothesis.inner_test("laplace", [0.0, 0.0, 0.0], 1.0, 5)
 
 
 def test_exactly_epsilon_is_charged():

@@ -234,7 +234,7 @@ def test_more_classes_are_one_charge_and_one_vs_rest_is_one_for_each():
         PrivacyUnit("person", max_records=2, neighbours="add_remove"),
     ],
 )
-def test_units(unit):
+def test_every_unit_is_charged_epsilon(unit):
     X, y = numeric()
     groups = np.arange(6000) // 2 if unit.name == "person" else None
     ledger = BudgetAccountant(epsilon=1)

@@ -145,7 +145,7 @@ def test_a_table_of_one_cell_holds_all_records():
     assert released.tables[1].tolist() == [N]  # without noise: so it must not tell who has a class
 
 
-def test_shards_leave_out_as_well():
+def test_shards_leave_out_records_without_a_target():
     model = BayesianNaiveBayes(10.0, schema=YES_OR_NO, temperature=1, random_state=0)
     half, y = N // 2, without(CLASSES)
     shards = [model.exact_statistics(X[rows], y[rows]) for rows in (np.s_[:half], np.s_[half:])]

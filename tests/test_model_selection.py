@@ -235,7 +235,7 @@ BAD += [{"test_size": s} for s in (0.0, 1.0, 2)]
 
 
 @pytest.mark.parametrize("params", BAD, ids=str)
-def test_bad_parameters(params):
+def test_bad_parameters_of_a_search_are_refused(params):
     (name,) = params
     with pytest.raises(ValueError, match=f"'{name}' parameter of PrivateSearchCV"):
         search(**params).fit(X, Y)

@@ -28,7 +28,7 @@ except FileNotFoundError:
 """
 
 
-def test_fits_and_charges(tmp_path):
+def test_fits_are_charged_without_proc_fork_and_flock(tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT],
         cwd=tmp_path,

@@ -71,7 +71,7 @@ def test_noise_changes_survival_little_and_intervals_hold_it() -> None:
 
 
 @pytest.mark.parametrize("unit", ["record", ADDED, PrivacyUnit("person", max_records=2)], ids=str)
-def test_units(unit) -> None:
+def test_n_is_hidden_only_where_records_are_added_or_removed(unit) -> None:
     groups = np.arange(N) // 2 if unit not in ("record", ADDED) else None
     model = LifeTable(schema=SCHEMA, privacy_unit=unit).fit(FRAME, DIED, groups=groups)
     assert (model.posterior_.n is None) == (unit is ADDED)

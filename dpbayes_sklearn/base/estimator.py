@@ -237,7 +237,7 @@ class PrivateEstimator(SpendingEstimator, Generic[DataT, PublicT, PriorT, Statis
         return FitPlan(type(self).__name__, n, (*sizes, plan), self._copies)
 
     def _nobody(self, n: int, n_features: int | None) -> DataT:
-        """Return n records of declared columns that nobody has."""
+        """Return n made-up records of the declared columns."""
         width = self._declared_width or n_features
         if width is None:
             raise ValueError(

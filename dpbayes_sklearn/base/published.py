@@ -337,7 +337,7 @@ class PublishedModel(HelpfulEstimator):
 
 
 def published_models(base: type[Any] = PublishedModel) -> dict[str, type[PublishedModel]]:
-    """Return the estimators of this library by name, and of nobody else."""
+    """Return the estimators of this library by name, none of other packages."""
     found = {}
     for cls in base.__subclasses__():
         ours = cls.__module__.startswith("dpbayes_sklearn.")

@@ -152,7 +152,7 @@ class SpendingEstimator(PublishedModel):
         return Copies(unit, int(self.max_weight))
 
     def _refuse_weights(self, by: str) -> None:
-        """Refuse an estimator that would count records by weights, where nobody passes them on."""
+        """Refuse an estimator with ``max_weight`` where weights are not passed on."""
         if self.max_weight is not None:
             raise ValueError(f"{by} passes no weights on: leave max_weight=None.")
 

@@ -309,7 +309,7 @@ KEPT_SECRET = (
 
 
 class TableEstimator(SupervisedEstimator[Schema, PriorT, StatisticsT, PosteriorT]):
-    """An estimator of a target, of which the schema is all that is public about the records."""
+    """An estimator of a target; the schema is all that is public about the records."""
 
     def _public_schema(self, records: Records, n: int) -> tuple[Schema, tuple[str, ...]]:
         return self._domains(records, n)

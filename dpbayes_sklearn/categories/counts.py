@@ -213,7 +213,7 @@ class ShareMoments:
 
 
 def _of_others(mean: FloatArray) -> FloatArray:
-    """Return the sum of all other means; a difference from one would lose small ones."""
+    """Return the sum of all other means (1 minus a mean would lose small sums to rounding)."""
     before, after = np.cumsum(mean[:-1]), np.cumsum(mean[:0:-1])[::-1]
     return np.asarray(np.append(0.0, before) + np.append(after, 0.0))
 
@@ -376,7 +376,7 @@ def _cycle(factors: FloatArray) -> int:
 
 
 def _windows(noisy: FloatArray, n: int, n_categories: int, reach: int) -> tuple[IntArray, IntArray]:
-    """Give first and last count to look at; a category not released completes the sum."""
+    """Return the first and last count of each window; an unreleased category completes the sum."""
     centres = np.clip(np.rint(noisy), 0, n).astype(np.int64)
     reaches = np.full(n_categories, reach)
     if len(centres) < n_categories:

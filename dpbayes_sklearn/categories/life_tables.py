@@ -124,7 +124,7 @@ def _cells(shard: Shard, encoder: Encoder, time: int, event: Categories, cells: 
 
 
 class Survival(NamedTuple):
-    """Estimates at the ends of the first intervals, all that are told of a group."""
+    """Estimates at the interval ends up to which the release identifies a group's survival."""
 
     at_risk: FloatArray
     events: FloatArray

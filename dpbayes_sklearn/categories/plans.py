@@ -76,7 +76,7 @@ class CategoriesPlan(OneStepPlan[SimplexCounts, Dirichlet]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyCounts(CategoriesPlan):
-    """Noise in as many counts as the law has numbers; a public sum ``n`` completes the others."""
+    """Noise in the first ``law.size`` counts; a public sum ``n`` determines the rest."""
 
     law: NoiseLaw
     n: int | None

@@ -175,7 +175,7 @@ class Dirichlet(ToArviz):
         return np.asarray((np.log(c) - np.log(c.sum()))[codes])
 
     def hellinger(self, other: Dirichlet) -> float:
-        """Hellinger distance to another belief about as many categories, from 0 to 1."""
+        """Hellinger distance, from 0 to 1, to a belief about the same number of categories."""
         if len(other.concentration) != len(self.concentration):
             raise ValueError("Both posteriors must be about the same number of categories.")
         return float(hellinger(self.concentration, other.concentration))

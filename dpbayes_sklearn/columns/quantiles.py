@@ -159,7 +159,7 @@ def _disjoint(share: Fraction, fractions: Sequence[Fraction]) -> Level:
 
 
 def _lattices(low: float | None, high: float | None) -> tuple[Lattice, ...]:
-    """Return lattices for numbers between two ends, of which none needs to be known."""
+    """Return a lattice for numbers between two ends, either of which may be unknown."""
     whole = Magnitudes.between(0.0, low, high)
     if low is not None and high is not None:
         return (Even(low, high), whole)
@@ -197,7 +197,7 @@ def _tree(first: int, last: int, level: int = 0) -> _Node | None:
 
 @dataclass(frozen=True)
 class BinEdges:
-    """Edges between bins of about as many records each, by recursion from the median.
+    """Edges of bins with about equal numbers of records, by recursion from the median.
 
     Records that are equal to an edge are in no part of the next level: a value that many records
     share takes one edge, and the others go to the rest.
@@ -244,7 +244,7 @@ class BinEdges:
         return tuple(edges)
 
     def could_answer(self, numbers: Sequence[float]) -> bool:
-        """Tell whether numbers are as many edges, in ascending order."""
+        """Say whether the numbers could be the answer: the right number of edges, ascending."""
         return len(numbers) == self.n_bins - 1 and _ascending(numbers)
 
 
@@ -278,7 +278,7 @@ def _normal_ratio(wanted: Fraction, found: Fraction) -> float:
 
 
 def _around(centre: float, down: float, up: float) -> tuple[float, float]:
-    """Return a range that is never empty, also where distances vanish beside the centre.
+    """Return a non-empty range, also where distances are lost to rounding of the centre.
 
     >>> _around(5.0, 1.0, 0.0), _around(0.25, 0.0, 0.0), _around(1e22, 1.0, 2.0)
     ((4.0, 5.0), (-0.75, 1.25), (0.0, 2e+22))
@@ -418,7 +418,7 @@ class RangeAndEdges:
 
     @property
     def _finds_outer_edges(self) -> bool:
-        """Whether the outermost bins have so many records that their edges need no range."""
+        """Whether the outermost bins have enough records that their edges need no range."""
         level = BinEdges(self.n_bins).levels[-1].scaled(1 - self._range_part)
         rate = _nats_per_rank(level, self.unit, self.epsilon)
         return self.n * rate >= self.n_bins * NATS / 2

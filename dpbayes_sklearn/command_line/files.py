@@ -176,7 +176,7 @@ _WRITTEN_BYTES = 2**20  # This many bytes are written at a time.
 
 
 def refuse_to_overwrite(out: Path | None, read: Mapping[str, Path | None]) -> None:
-    """Refuse a file to write that is one of those that the command reads, by whatever name."""
+    """Refuse to overwrite a file that the command reads, under any of its names."""
     for what, path in read.items():
         endings = _OF_SQLITE if what == "ledger" else ("",)
         names = [path.with_name(path.name + ending) for ending in endings] if path else []

@@ -214,7 +214,7 @@ def _names(first_line: str, path: Path, form: Form) -> tuple[str, ...]:
 
 
 def _records(lines: Iterable[str], path: Path, form: Form, line: int) -> Iterator[list[str]]:
-    """Yield the cells of every record, the first of which is in a line of this number."""
+    """Yield the cells of every record; ``line`` is the line number of the first one."""
     above = line
     reader = csv.reader(map(_plain, lines), delimiter=form.sep, strict=True)
     try:

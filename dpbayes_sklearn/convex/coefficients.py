@@ -57,7 +57,7 @@ class Coefficient(NamedTuple):
 
     @property
     def identified(self) -> bool:
-        """Whether the interval has ends."""
+        """Whether the interval is bounded."""
         return math.isfinite(self.high - self.low)
 
     @property
@@ -152,7 +152,7 @@ def shown(value: float) -> str:
 
 @dataclass(frozen=True, repr=False)
 class RegressionSummary(Tabular):
-    """The table of coefficients with tests against 0, and what else a reader looks for.
+    """The table of coefficients with tests against 0, covariance, residual spread and R².
 
     Attributes
     ----------

@@ -148,7 +148,7 @@ class Design:
 
     @cached_property
     def n_values(self) -> FloatArray:
-        """Return the number of levels beside each coordinate, itself included."""
+        """Return the number of levels of each coordinate's column."""
         counts = np.bincount(self.column, minlength=len(self.features))
         return counts[self.column].astype(np.float64)
 
@@ -238,7 +238,7 @@ class Design:
 
     @cached_property
     def stand_ins(self) -> FloatArray:
-        """Return what stands for a missing number, on the scale of the bounds; 0 of categories."""
+        """Return the value of a missing number, on the scale of the bounds; 0 for categories."""
         centres, halves = self.scales
         numbers = [d.stand_in if isinstance(d, Interval) else 0.0 for _, d in self.features]
         return (np.array(numbers, dtype=np.float64) - centres) / halves

@@ -105,7 +105,7 @@ class Limits(NamedTuple):
 def choose_limits(
     tails: Tails, n: float, p: int, score_noise: float, curvature_noise: float, middle_noise: float
 ) -> Limits:
-    """Return the limits with the least predicted error; that of the middle as far as noise allows.
+    """Return the limits with the least predicted error; the middle one as wide as noise allows.
 
     The noises are the standard deviations of an entry of the sums, for a limit of root p.
     """
@@ -209,7 +209,7 @@ def posterior_of(known: Known, prior: GaussianPrior) -> GaussianPosterior:
 
 
 def posterior_of_mode(known: Known, prior: GaussianPrior) -> GaussianPosterior:
-    """Return the released mode alone, of which nothing is known but that it varies."""
+    """Return the released mode, with a wide posterior: its error is not known."""
     level = np.zeros(known.matrix.shape[1])
     level[0] = known.target.centre
     mean = np.nan_to_num(known.matrix.T @ known.mode * known.target.deviation) + level
@@ -220,7 +220,7 @@ def posterior_of_mode(known: Known, prior: GaussianPrior) -> GaussianPosterior:
 
 
 def _score(known: Known, beyond: Beyond, intercept: bool) -> FloatArray:
-    """Return the score, with what the level has beyond the limit as far as it is believed."""
+    """Return the score plus the shrunken estimate of what its limit cut off the intercept."""
     if not intercept:
         return known.score
     constant = np.linalg.solve(known.turn, np.eye(len(known.score))[0])
@@ -229,7 +229,7 @@ def _score(known: Known, beyond: Beyond, intercept: bool) -> FloatArray:
 
 
 def _curvature(known: Known, lost: float) -> Measured:
-    """Return the curvature: that of the last step and that of the shape, with what limits take."""
+    """Combine the curvatures of the last step and the shape; add what the length limits cut off."""
     assert known.tails is not None
     assert known.shape is not None
     assert known.curvature is not None

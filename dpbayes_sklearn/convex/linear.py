@@ -112,7 +112,7 @@ def least_records(design: Design) -> float:
 
 @dataclass(frozen=True)
 class Known:
-    """What the steps have told so far: all of it public."""
+    """What earlier steps have released: all of it public."""
 
     n: int = 0  # Records with a target.
     target: Target = UNIT_TARGET
@@ -222,7 +222,7 @@ class LinearPlan(SumsPlan[GaussianPosterior]):
         return [records.asked(sum_products, residuals=nobody, limit=self.usual_length)]
 
     def read_shape(self, known: Known, noisy: list[IntArray], law: NoiseLaw) -> Known:
-        """Return the root of the inverse; no eigenvalue is below half of the noise's largest."""
+        """Return the shape's inverse square root; no eigenvalue is below half of its noise."""
         unit = (self.usual_length / STEPS) ** 2 / known.n
         shape = Measured(symmetric(noisy[0] * unit), symmetric(law.variances * unit**2))
         least = math.sqrt(float(shape.variance[0, 0]) / 2 * self.p)

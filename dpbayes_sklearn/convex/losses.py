@@ -72,7 +72,7 @@ class Rows(Protocol):
         """No record has a larger limit."""
 
     def shape(self, n: int) -> Shape:
-        """Return what is public about the loss of so many records."""
+        """Return the public bounds of the loss of n records."""
 
     def chunks(self, shard: Shard, design: Design, scale: Scale) -> Iterator[Chunk]:
         """Yield records."""

@@ -70,7 +70,7 @@ MOST_PARAMETERS = 4000
 
 @dataclass(frozen=True)
 class Found:
-    """What the steps have told so far: all of it public."""
+    """What earlier steps have released: all of it public."""
 
     n: int = 0  # Records with a target.
     target: Target = UNIT_TARGET
@@ -299,7 +299,7 @@ class ModePlan(SumsPlan[GaussianPosterior]):
         return [loss.sum_residuals(loss.at(found.belief), found.limit)]
 
     def read_level(self, found: Found, noisy: list[IntArray], law: NoiseLaw) -> Found:
-        """Return the level of the residuals, as far as it is not noise."""
+        """Return the level of the residuals, shrunk by its noise."""
         unit = found.limit / STEPS / found.n
         assert found.tails is not None
         beyond = found.tails.beyond(found.limit, found.n)

@@ -74,7 +74,7 @@ slope of a dose that is 1 for 97 % was in 0.21 of its intervals (3,000 records, 
 
 @dataclass(frozen=True)
 class Known:
-    """What the steps have told so far: all of it public."""
+    """What earlier steps have released: all of it public."""
 
     first: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))  # (p, width + 1).
     turn: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))  # (p, p): the W.
@@ -170,7 +170,7 @@ class MomentsPlan(SumsPlan[Moments]):
         return self._sums(records, known, self.usual)
 
     def read_shape(self, known: Known, noisy: list[IntArray], law: NoiseLaw | None) -> Known:
-        """Return the root of the inverse; no eigenvalue is below half of the noise's largest."""
+        """Return the shape's inverse square root; no eigenvalue is below half of its noise."""
         unit = self.usual**2 * self.p / self.n
         least = unit * self._deviation(1) * math.sqrt(self.p)
         values, vectors = np.linalg.eigh(symmetric(noisy[0] * (unit / STEPS**2)))

@@ -151,7 +151,7 @@ _CLOSE_TO_BOUND = 2.0**-40  # A window that ends this near a bound ends there.
 
 @dataclass(frozen=True)
 class ClippedNumbers:
-    """Where each column of numbers is clipped, and what stands for a missing one."""
+    """Where each column of numbers is clipped, and the value of a missing one."""
 
     # low, high, missing: In the units of the columns.
     low: PerColumn

@@ -80,13 +80,13 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class Histograms:
-    """Counts: a record has one place in each of some columns, or only that of no target."""
+    """Histograms: a record is in one bin of each column, or only in that of missing targets."""
 
     columns: int
     sizes: tuple[int, ...]  # Of the arrays of counts.
 
     def law(self, unit: PrivacyUnit, epsilon: Fraction) -> NoiseLaw:
-        """Return the noise: a record adds one to each column, so L1 lengths move by so many."""
+        """Return the noise: a record adds one to each column, so their number is the L1 change."""
         return DiscreteLaplace.of(laplace_scale(unit.n_changed * self.columns, epsilon), self.sizes)
 
 

@@ -51,7 +51,7 @@ class LinearRecords:
         return replace(self, sample=sample)
 
     def every(self, step: int) -> LinearRecords:
-        """Return the same queries about one of so many records."""
+        """Return the same queries about one record out of n."""
         some = np.arange(0, self.n, step)
         return replace(self, sample=some if self.sample is None else self.sample[some])
 

@@ -218,12 +218,12 @@ def _nuclear(a: FloatArray, far: FloatArray) -> float:
 
 
 def _paired(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the vector of which the product with that of all pairs is a'z b'z."""
+    """Return the v with v'q = a'z b'z, q the vector of all products of pairs of z."""
     return _vector((np.outer(a, b) + np.outer(b, a)) / 2)
 
 
 def _vector(matrix: FloatArray) -> FloatArray:
-    """Return the vector of which the product with that of all pairs is z'Az."""
+    """Return the v with v'q = z'Az, q the vector of all products of pairs of z."""
     rows, columns = np.triu_indices(len(matrix))
     return np.asarray(matrix[rows, columns] * np.where(rows < columns, math.sqrt(2), 1.0))
 

@@ -130,7 +130,7 @@ class ColumnChoice(Choices):
 
     @property
     def shares(self) -> tuple[Fraction, ...]:
-        """The same for each column; none if all are taken."""
+        """The same for each column; empty if all columns are taken."""
         return (Fraction(1, self.k),) * self.k if self.k < self.network.target else ()
 
     @property

@@ -66,7 +66,7 @@ class Algebra(ABC):
 
     @abstractmethod
     def product(self, a: FloatArray, b: FloatArray) -> FloatArray:
-        """Return products of weights as they are, up to a factor, whatever the storage."""
+        """Return products of weights up to a factor, for dense and for compressed storage."""
 
     def window(self, a: Segment, lowest: int, highest: int) -> FloatArray:
         """Return the weights of ``a`` on ``lowest, ..., highest``."""

@@ -75,7 +75,7 @@ class _NoiseTable:
         self._first, self._log = np.zeros(len(released), np.int64), np.empty((len(released), 0))
 
     def at(self, first: IntArray, length: int) -> FloatArray:
-        """Return the log weights at so many points from the first one on, (d, length)."""
+        """Return the log weights at ``length`` points from ``first`` on, shape (d, length)."""
         start = first - self._first
         if start.min() < 0 or start.max() + length > self._log.shape[1]:
             self._first = first - length
@@ -140,7 +140,7 @@ class BooleanCharacters:
 
     @cached_property
     def _noise_of_gaps(self) -> _NoiseTable:
-        """Log weights of k_1 - k_0 less the records of class 1, in lattice points."""
+        """Log weights of k_1 - k_0 minus the number of records of class 1, in lattice points."""
         return _NoiseTable(self.law, (self.product_sums - self.n) / 2.0, self.lattice.step)
 
     def _plane(self, point: int) -> _Plane:
@@ -342,7 +342,7 @@ class _CellsOfSums:
 
 
 def _places(network: Network) -> IntArray:
-    """Return which sum stands at every coefficient of every table; n follows the sums."""
+    """Return the index of the sum behind every coefficient of every table; n comes last."""
     shapes = {s: tuple(network.sizes[u] - 1 for u in s) for s in closure(network)}
     starts = accumulate(map(prod, shapes.values()), initial=0)
     numbers = {

@@ -185,7 +185,7 @@ class NoisyTables(TablesPlan):
 
 
 def with_public_cells(tables: Tables, law: NoiseLaw, n: int) -> Tables:
-    """Return tables of which a single cell without noise holds all n records: that is public."""
+    """Return the tables; one of a single cell gets no noise and holds the public n."""
     public = (t.size == 1 and not law.variance(u) for u, t in enumerate(tables))
     pairs = zip(tables, public, strict=True)
     return tuple(np.full_like(t, n) if known else t for t, known in pairs)
@@ -247,7 +247,7 @@ class NoisyCharacters(TablesPlan):
 
     @property
     def in_words(self) -> str:
-        """The noise, and in how many sums it is."""
+        """The noise, and the number of sums that get it."""
         return f"{type(self.law).__name__} noise in {sum_count(self.prior.network)} sums"
 
 

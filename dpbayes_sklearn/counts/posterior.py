@@ -61,7 +61,7 @@ class NetworkPosterior(ToArviz, ABC):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """Keep what was released and inferred; logarithms are taken again at need."""
+        """Pickle what was released and inferred; logarithms are recomputed when needed."""
         return {part.name: getattr(self, part.name) for part in fields(self)}  # type: ignore[arg-type]
 
     def log_predictive(

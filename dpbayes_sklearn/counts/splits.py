@@ -205,7 +205,7 @@ class SplitGrid:
         )
 
     def loss_of_turning(self, a: float, b: float, tau: float, n: int) -> float:
-        """Return the worst loss of one turn taken to the other side, among up to n."""
+        """Return the worst loss if one of up to n records goes to the other side of a split."""
         log_odds = tau * (self.log_left - self.log_right)
         return self._worst(a, b, log_odds, (tau * (n - 1), tau), (0.0, tau * n))
 

@@ -268,7 +268,7 @@ class CountTables:
         return cls.count(network, codes).among(n)
 
     def among(self, n: int) -> CountTables:
-        """Return the same counts, of n records of which some are in no cell."""
+        """Return the same counts for n records, some of which are in no cell."""
         return replace(self, n=n)
 
     @property

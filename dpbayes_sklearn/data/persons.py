@@ -115,7 +115,7 @@ def _ticks(name: str, label: Any) -> Hashable | None:
 
 
 def _date(label: date) -> Hashable | None:
-    """Return an instant; what has no time zone is taken as UTC, what has no time as midnight."""
+    """Return an instant: without a time zone in UTC, without a time at midnight."""
     if hasattr(label, "to_datetime64"):  # of pandas: nanoseconds, in UTC
         return _numpy_date(label.to_datetime64())
     if not isinstance(label, datetime):
@@ -302,7 +302,7 @@ def records_that_count(
 def _counted(
     n: int, groups: Any, unit: PrivacyUnit, random_state: Any
 ) -> tuple[Positions | None, tuple[str, ...]]:
-    """Return the positions of the records that count, None for all, and the promises."""
+    """Return positions of the records that count (None: all), and conditions of the guarantee."""
     if unit.name != "person":
         if groups is not None:
             raise ValueError(

@@ -45,7 +45,7 @@ _COPIED_PART = 4  # Records that are copied first are this many times fewer at a
 
 
 def rows_at_once(n_columns: int) -> int:
-    """Return how many rows of so many columns are read at a time."""
+    """Return how many rows are read at a time, by the number of columns."""
     return max(1, min(_MOST_ROWS, CHUNK_CELLS // max(1, n_columns)))
 
 
@@ -288,7 +288,7 @@ def _pools() -> ThreadpoolController:
 
 
 def cuts(n_rows: int, number: int) -> list[slice]:
-    """Return a number of slices of about as many rows each.
+    """Return a number of slices of about equal length.
 
     >>> cuts(7, 2)
     [slice(0, 3, None), slice(3, 7, None)]
@@ -380,7 +380,7 @@ A = TypeVar("A", bound=Addable)
 
 
 class Shard(NamedTuple):
-    """Records in one place, which answer together; ``start`` counts those in the shards before."""
+    """Records that are read together; ``start`` is the number of records in earlier shards."""
 
     table: Table
     target: Any
@@ -419,7 +419,7 @@ class Records(Protocol):
 
 
 class CountedRecords(ABC):
-    r"""Records of which each counts as often as its weight, a positive integer, says; or once.
+    r"""Records with integer weights: each counts as often as its weight says, or once.
 
     Nobody who asks has to know weights. With :math:`w = \sum_b 2^b w_b` the sum over all copies is
     :math:`\sum_b 2^b \sum_i w_{ib} f(x_i)`: from the highest bit on, what was found is doubled and
@@ -595,14 +595,14 @@ def known_targets(domain: Domain, shard: Shard) -> bytes:
 
 
 def _blocks(shard: Shard, own: Positions) -> Iterator[tuple[Shard, Positions]]:
-    """Yield a shard with some of the positions in it at a time, as many as are read at once."""
+    """Yield the shard with a chunk of its positions at a time."""
     size = -(-rows_at_once(shard.table.n_columns) // _COPIED_PART)
     for first in range(0, len(own), size):
         yield shard, own[first : first + size]
 
 
 def _cut(shard: Shard, number: int) -> list[Shard]:
-    """Cut a shard into a number of shards of about as many rows each."""
+    """Cut a shard into a number of shards of about equal size."""
     if number <= 1:
         return [shard]
     return [

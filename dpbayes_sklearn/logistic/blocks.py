@@ -234,7 +234,7 @@ class Blocks:
 
 
 def _places(domain: Interval, values: AnyArray) -> AnyArray:
-    """Return the place of every number between its bounds; of a missing one, the one after."""
+    """Return the position of every number between its bounds; missing values come after them."""
     numbers = as_numbers(cells_of(values))
     place = np.rint((domain.clip(numbers) - domain.low) * (PLACES / (domain.high - domain.low)))
     return np.where(np.isnan(numbers), PLACES + 1, place) if domain.marks_missing else place
@@ -245,7 +245,7 @@ def _one_hot(size: int) -> ColumnWeights:
 
 
 def _hats(knots: int, domain: Domain, nodes: FloatArray) -> ColumnWeights:
-    """Return the hats of every place; what is missing has a level after them."""
+    """Return the hat functions of every position; missing values have a level after them."""
     u = np.interp(np.arange(PLACES + 1) * (BINS / PLACES), np.arange(BINS + 1.0), nodes)
     steps = np.rint(u * ((knots - 1) * WEIGHT_STEPS))
     left = np.minimum(steps // WEIGHT_STEPS, knots - 2).astype(np.intp)

@@ -188,7 +188,7 @@ def coordinates(
 
 
 def _by_code(share: FloatArray) -> FloatArray:
-    """Return the probability of every place of a number, even in a bin, and of missing values."""
+    """Return the probability of every position of a number (uniform in a bin), then of missing."""
     each = PLACES // BINS
     return np.concatenate([np.repeat(share[:BINS] / each, each), [0.0], share[BINS:]])
 
@@ -315,7 +315,7 @@ def told(
     variances: FloatArray,
     bend: Bend = bend_of_classes,
 ) -> Curvature:
-    """Return what is known by a released matrix of centred contrasts and by what is supposed.
+    """Combine the released matrix of centred contrasts with the curvature assumed beforehand.
 
     Noise of equal weights has the same law in turned coordinates.
     """

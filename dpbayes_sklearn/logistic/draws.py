@@ -73,7 +73,7 @@ class LogisticDrawPlan(NamedTuple):
         prior: float,
         n_draws: int,
     ) -> LogisticDrawPlan:
-        """Return the plan of draws around a mode, each of which may lose so much."""
+        """Return the plan of draws around a mode, each with the given privacy loss."""
         usual = n * _USUAL_CURVATURE / blocks.per_parameter(np.array(blocks.sizes, float), 1.0)
         spread = np.sqrt(mode.body.variance / (mode.ridge + usual) ** 2 + 1 / (usual + prior))
         radius = math.sqrt(blocks.parameters)
@@ -101,7 +101,7 @@ class LogisticDrawPlan(NamedTuple):
         return self.spread[:, None] * precision * self.spread, self.spread * linear
 
     def draw(self, asked: tuple[FloatArray, FloatArray], law: object, noise: Noise) -> FloatArray:
-        """Draw: one in each row."""
+        """Return the draws, one in each row."""
         return np.asarray(self.spread * noise.ball(*asked, self.radius, self.n_draws))
 
 

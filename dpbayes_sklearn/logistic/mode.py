@@ -114,7 +114,7 @@ def plan_of(
     body: Callable[[GradientNoise], Body],
     centre: FloatArray | None = None,
 ) -> PerturbedPlan:
-    """Share epsilon between the determinants, as far as a wanted ridge needs it, and noise."""
+    """Split epsilon into what the wanted ridge needs for the determinants, and the noise."""
     left = epsilon - search_share(epsilon)
     ridge = np.maximum(ridge_of(noise_of(left * _EXPECTED)), shape.n / _RECORDS_PER_RIDGE)
     volume = min(volume_of(shape, ridge, unit), left * _VOLUME)
@@ -158,7 +158,7 @@ def _tilt(blocks: Blocks, lattice: int, *drawn: AnyArray) -> FloatArray:
 
 
 def shape_of(blocks: Blocks, n: int, heaviest: float = 1.0) -> Shape:
-    """Return what is public about the loss of so many records."""
+    """Return the public bounds of the loss of n records."""
     slope = math.sqrt(1 + len(blocks.sizes))
     rounding = heaviest * residual_error(len(blocks.sizes)) * slope + _rounding(blocks, 1.0)
     squares = heaviest * blocks.per_parameter(1 / (4 * np.array(blocks.sizes)), 0.25)

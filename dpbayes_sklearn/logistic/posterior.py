@@ -118,7 +118,7 @@ class LogisticPosterior(ToArviz):
         return np.asarray(self.parameters + drawn @ self.axes)
 
     def by_class(self, reference: int | None = None) -> tuple[LogisticPosterior, ...]:
-        """Return what columns add to the log probability of every class, less a reference or mean.
+        """Return effects on the log probability of every class, minus the reference's or mean.
 
         Of two classes, what they add to the log odds of the second. No curvature was released of
         more, so their parts have none.
@@ -366,7 +366,7 @@ class OddsRatio(NamedTuple):
 
     @property
     def identified(self) -> bool:
-        """Whether the interval has ends."""
+        """Whether the interval is bounded."""
         return math.isfinite(self.high - self.low)
 
     @property

@@ -287,7 +287,7 @@ class ExactPlan(Plan[LabelledRecords, LogisticPosterior]):
 
 @dataclass(frozen=True)
 class Found:
-    """What the steps have told so far: all of it public."""
+    """What earlier steps have released: all of it public."""
 
     look: Look
     mode: FloatArray = field(default_factory=lambda: np.zeros(0))

@@ -153,7 +153,7 @@ def _tilt(blocks: Blocks, contrasts: FloatArray, lattice: int, *drawn: AnyArray)
 
 
 def shape_of_classes(blocks: Blocks, n: int, n_classes: int) -> Shape:
-    r"""Return what is public about the loss of so many records.
+    r"""Return the public bounds of the loss of n records.
 
     Errors of all classes add up, and sums over classes err by C more roundings: C times those of
     one class, C times. The gradient of a record has a length of at most :math:`\sqrt2|x|`.

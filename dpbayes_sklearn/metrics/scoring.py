@@ -405,7 +405,7 @@ def _read(model: Any, X: Any, y: Any, unit: PrivacyUnit) -> tuple[Any, AnyArray]
 
 
 def _reader(model: Any) -> Any:
-    """Return a model whose domains are public now, and so every value has its place."""
+    """Return a copy of the model in which the domains in use are declared: every value is read."""
     reader = copy(model)
     reader.schema = model.schema_
     return reader

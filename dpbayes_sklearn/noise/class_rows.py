@@ -414,5 +414,5 @@ def _row(n: int, positive: int, negative: int, source: RandomSource) -> list[int
 
 
 def _gaps(places: list[int]) -> Iterator[int]:
-    """Yield the distance of every place from the one before, of the first from 0."""
+    """Yield the distance of every position from the previous one; of the first, from 0."""
     return (b - a for a, b in pairwise([0, *places]))

@@ -278,7 +278,7 @@ def _without_repeats(ordered: Positions) -> Positions:
 
 
 def random_order(n: int, source: RandomSource) -> Positions:
-    """Return 0, ..., n-1 in random order, all orders alike: by keys, of which no two are equal."""
+    """Return a uniformly random permutation of 0, ..., n-1, by sorting distinct random keys."""
     attempt = rounds()
     while next(attempt):
         keys = np.frombuffer(source(8 * n), np.uint64)

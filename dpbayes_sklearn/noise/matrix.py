@@ -167,7 +167,7 @@ Integers = npt.NDArray[np.object_]
 
 @dataclass(frozen=True)
 class Normals:
-    """Numbers of which number i lies in ``[cells[i], cells[i] + 1) / 2**bits``."""
+    """Real numbers known by cells: number i lies in ``[cells[i], cells[i] + 1) / 2**bits``."""
 
     cells: Integers
     bits: int

@@ -111,7 +111,7 @@ class Noise:
         return tuple(found)
 
     def truncated(self, law: TruncatedLaplace, size: int) -> IntArray:
-        """Return so many independent draws from a truncated Laplace law."""
+        """Return independent draws from a truncated Laplace law."""
         return truncated_laplace(law, size, self._source)
 
     def minimum(self, objective: Objective) -> FloatArray:

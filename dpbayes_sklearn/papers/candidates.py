@@ -232,7 +232,7 @@ class CountNoise(ReleaseLaw):
 
 @dataclass(frozen=True)
 class GaussianNoise(ReleaseLaw):
-    """Discrete Gaussian noise in some counts, of which neighbours change ``changed`` by one."""
+    """Discrete Gaussian noise in some counts; neighbours change ``changed`` of them by one."""
 
     n: int
     n_categories: int

@@ -167,7 +167,7 @@ def _law(mechanism: Exponential, candidates: Candidates, budget: Budget) -> Scor
 
 
 def without_rounding(candidates: Candidates, epsilon: float) -> float:
-    """Nominal budget that is left when everything rounding may add has been taken off.
+    """Return the nominal budget minus everything that rounding may add to the loss.
 
     Distances err by at most rho, so a score changes by at most (1 + 3 rho / sensitivity) times
     the computed sensitivity; integer weights add their own rounding loss.

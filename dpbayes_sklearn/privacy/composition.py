@@ -212,7 +212,7 @@ def _epsilon_at(rho: Exact, delta: Exact, pure: Pure) -> Callable[[FloatArray], 
 
 
 def _pure_divergences(order: FloatArray, epsilon: FloatArray) -> FloatArray:
-    """Return `pure_divergence` in floats; where those would cancel, the square that bounds it."""
+    """Return `pure_divergence` in floats; its quadratic bound where floats would cancel."""
     squares = order * epsilon**2 / 2
     less = np.log1p(np.exp(-epsilon)) - np.log1p(np.exp((1 - 2 * order) * epsilon))
     exact = epsilon - less / (order - 1)

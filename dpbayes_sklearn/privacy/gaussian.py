@@ -250,7 +250,7 @@ def _completed(shifts: Shifts) -> Shifts:
 
 
 def _with_pure(variance: Fraction, epsilon: Exact, shifts: Shifts, pure: Exact) -> float:
-    """Return `_lattice_delta` with a randomised response of loss ``pure`` besides."""
+    """Return `_lattice_delta` composed with randomised response of loss ``pure``."""
     if not pure:
         return _lattice_delta(variance, epsilon, shifts)
     epsilon, pure = Fraction(epsilon), Fraction(pure)

@@ -73,7 +73,7 @@ class Exposure:
     n_values: ClassVar[int] = 1
 
     def encode(self, values: npt.ArrayLike) -> npt.NDArray[np.intp]:
-        """Return the place of the logarithm of every exposure between those of its bounds."""
+        """Return log exposures as codes: 0 at the lower bound, PLACES at the upper one."""
         low, high = self._ends
         place = (np.log(self.bounds.clip(values)) - low) * (PLACES / (high - low))
         return np.rint(np.clip(place, 0, PLACES)).astype(np.intp)
@@ -99,7 +99,7 @@ class Exposure:
 
 
 class RateBlocks(Blocks):
-    """Blocks of which one may be an exposure."""
+    """Blocks of coordinates; one of them may be an exposure."""
 
     @property
     def exposures(self) -> list[tuple[int, Exposure]]:

@@ -81,7 +81,7 @@ class RatePrior:
 
 @dataclass(frozen=True)
 class Found:
-    """What the steps have told so far: all of it public."""
+    """What earlier steps have released: all of it public."""
 
     look: Look
     n: float = 0.0  # Records with a count.

@@ -135,7 +135,7 @@ def gram_block(design: Design, unit: PrivacyUnit = RECORD) -> GramMatrix | Block
 
 
 def noise_of_products(design: Design, block: GramMatrix | Block, share: Fraction) -> float:
-    """Return the mean variance of all entries for a share, each counted by its weights."""
+    """Return the mean weighted variance of all entries, for a share of the budget."""
     matrix, squares = GramMatrix.of(design), np.zeros(design.width + 2)
     squares[np.unique(matrix.rows)] = [float(weight) ** 2 for weight in matrix.weights]
     grid = 2**10  # fine enough
@@ -156,7 +156,7 @@ class GaussianGram:
     bound_of_one_record: Fraction  # The bound of a record that comes or goes.
 
     def protecting(self, unit: PrivacyUnit) -> GaussianGram:
-        """Return the same sums for all records of a unit, which change them as many times."""
+        """Return the same sums for a unit of several records: every change is multiplied."""
         change = self.bound_of_one_record if unit.size_is_secret else self.bound
         return replace(self, bound=unit.max_records**2 * change)
 

@@ -310,7 +310,7 @@ class Products(Protocol):
 
 
 class NoisyMoments(NamedTuple):
-    """Moments of which only the public entries are known, to be filled with noisy ones."""
+    """Moments with their public entries only, to be filled with noisy ones."""
 
     design: Design
     n: int

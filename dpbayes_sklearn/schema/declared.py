@@ -33,7 +33,7 @@ _MOST_OF_ONE_HASH = 1000
 
 
 class NotTheForm(ValueError):
-    """Raised where JSON is not what was expected: the place and the rule."""
+    """Unexpected JSON: where, and what the rule is."""
 
 
 def refuse(where: str, what: str) -> NoReturn:

@@ -70,7 +70,7 @@ def cells_of(column: Any) -> AnyArray:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A column of few distinct cells, the last of which stands for what is missing (place -1)."""
+    """A column of few distinct cells; the last one (index -1) represents missing values."""
 
     places: AnyArray
     cells: AnyArray

@@ -65,7 +65,7 @@ def assert_ledger(accountant, *epsilons):
 
 
 @pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
-def test_grid_search(backend, n_jobs):
+def test_every_fit_of_a_grid_search_is_charged(backend, n_jobs):
     accountant = BudgetAccountant()
     search = GridSearchCV(classifier(accountant), {"epsilon": [0.1, 0.2, 0.3]}, cv=5, n_jobs=n_jobs)
     with joblib.parallel_config(backend):
@@ -77,7 +77,7 @@ def test_grid_search(backend, n_jobs):
 
 
 @pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
-def test_cross_validation(backend, n_jobs):
+def test_every_fold_of_a_cross_validation_is_charged(backend, n_jobs):
     accountant = BudgetAccountant()
     with joblib.parallel_config(backend):
         cross_val_score(classifier(accountant), X, Y, cv=5, n_jobs=n_jobs)
@@ -85,7 +85,7 @@ def test_cross_validation(backend, n_jobs):
 
 
 @pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
-def test_voting(backend, n_jobs):
+def test_every_estimator_of_a_vote_is_charged(backend, n_jobs):
     accountant = BudgetAccountant()
     members = [(name, classifier(accountant, mechanism=name)) for name in MECHANISMS]
     with joblib.parallel_config(backend):
@@ -96,7 +96,7 @@ def test_voting(backend, n_jobs):
 
 @pytest.mark.filterwarnings("ignore:An ensemble has set random_state")
 @pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
-def test_bagging(backend, n_jobs):
+def test_every_bag_is_charged(backend, n_jobs):
     accountant = BudgetAccountant()
     bagging = BaggingClassifier(classifier(accountant), n_estimators=7, n_jobs=n_jobs)
     with joblib.parallel_config(backend):
@@ -113,7 +113,7 @@ def test_pipeline_and_wrappers():
     assert_ledger(accountant, *tenths)
 
 
-def test_nested_clones_copies_and_pickles():
+def test_nested_clones_copies_and_pickles_share_one_ledger():
     accountant = BudgetAccountant()
     model = classifier(accountant)
     nested = clone(clone(make_pipeline(clone(model))))

@@ -20,7 +20,7 @@ PAIRS = [((2.0, 5.0), (5.0, 2.0)), ((1.0, 11.0), (2.0, 10.0)), ((31.0, 70.0), (3
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)
-def test_closed_forms_against_integrals(a, b) -> None:
+def test_closed_forms_equal_integrals(a, b) -> None:
     p, q = beta(*a).pdf, beta(*b).pdf
     variation = quad(lambda t: abs(p(t) - q(t)) / 2, 0, 1, limit=200)[0]
     divergence = quad(lambda t: p(t) * math.log(p(t) / q(t)), 0, 1, limit=200)[0]
@@ -41,7 +41,7 @@ def test_the_inequalities_that_motivate_the_hellinger_distance() -> None:
 
 @pytest.mark.parametrize("distance", ["total_variation", "kl"])
 @pytest.mark.parametrize("n", [5, 40])
-def test_certified_with_another_score(distance: str, n: int) -> None:
+def test_other_scores_are_certified_too(distance: str, n: int) -> None:
     found = certify(Exponential(distance=distance), n, (1.0, 1.0), epsilon=1.0)
     assert 1 - 1e-5 < found.pure_epsilon <= 1
 

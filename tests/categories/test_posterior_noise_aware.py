@@ -58,7 +58,7 @@ def test_far_away_counts_and_a_prior_that_pulls() -> None:
 
 
 @pytest.mark.parametrize("alpha", [(1.0, 1.0, 1.0), (0.01, 0.3, 5.0)])
-def test_wide_noise_on_a_lattice(alpha, monkeypatch) -> None:
+def test_wide_noise_may_be_read_on_a_coarse_lattice(alpha, monkeypatch) -> None:
     rng = np.random.default_rng(3)
     scale, n = 200.0, 3000
     noisy = [rng.multinomial(n, [0.02, 0.28, 0.7]) + rng.laplace(0, scale, 3) for _ in range(8)]

@@ -59,7 +59,7 @@ def seen(of):
 
 @each_way
 @pytest.mark.parametrize("size", [0.0, 0.3, 100.0])
-def test_gradients_and_second_derivatives(rows, p, size):
+def test_gradients_and_second_derivatives_equal_plain_sums(rows, p, size):
     of, w = loss(*records(), rows, p), parameters(p, size=size)
     v, t, limits = (each.astype(np.longdouble) for each in seen(of))
     r = t - w.astype(np.longdouble) @ v

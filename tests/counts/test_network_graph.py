@@ -95,7 +95,7 @@ def test_a_feature_called_class() -> None:
         read({}, ["class", "age"], [2, 2])
 
 
-def test_tables_too_large() -> None:
+def test_tables_that_are_too_large_are_refused() -> None:
     names = [f"x{j}" for j in range(22)]
     sizes = [2] * 22
     assert len(read({"class": names[:21]}, names, sizes).families[-1]) == 22

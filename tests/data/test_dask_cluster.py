@@ -109,7 +109,7 @@ def test_data_frames_with_text(client: Client) -> None:
     assert remote.score(frame, labels) == local.score(FRAME, Y)
 
 
-def test_parquet_files(client: Client, tmp_path: Path) -> None:
+def test_parquet_files_give_the_same_model(client: Client, tmp_path: Path) -> None:
     dd.from_pandas(FRAME.assign(label=Y), npartitions=7).to_parquet(tmp_path)
     stored = dd.read_parquet(tmp_path)
     model = BayesianNaiveBayes(schema=SCHEMA, random_state=0)

@@ -99,12 +99,12 @@ def test_no_value_is_in_a_message(values: list[Any]) -> None:
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
-def test_classes_from_data() -> None:
+def test_classes_are_the_sorted_values_of_the_data() -> None:
     assert classes_from_data(np.array(["b", "a", "b"], object)) == Categories(["a", "b"])
     assert classes_from_data(np.array([2.0, 0.0])) == Categories([0.0, 2.0])
 
 
-def test_categories_from_data() -> None:
+def test_categories_are_the_values_or_codes_of_the_data() -> None:
     for codes in (np.array([0, 2, 2]), np.array([0, 2, 2], object), np.array([0.0, 2.0])):
         assert categories_from_data(codes) == Categories([0, 1, 2])
     assert categories_from_data(np.array(["b", "a"], object)) == Categories(["a", "b"])

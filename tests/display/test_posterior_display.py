@@ -149,7 +149,7 @@ def test_integers_are_named_by_their_value() -> None:
     assert [*display.means_][:3] == ["x0 0 | class 0", "x0 1 | class 0", "x0 2 | class 0"]
 
 
-def test_a_law_may_be_drawn_by_itself() -> None:
+def test_a_posterior_may_be_drawn_without_its_prior() -> None:
     ax = Figure().subplots()
     display = PosteriorDisplay.from_posterior(
         Dirichlet([2, 3, 5]), Dirichlet([1, 1, 1]), names=["x", "y", "z"], ax=ax

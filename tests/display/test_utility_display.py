@@ -86,7 +86,7 @@ def test_from_estimator_names_the_score(model, label) -> None:
     assert len(display.scores["laplace"][1]) == 2
 
 
-def test_the_name_of_another_score() -> None:
+def test_the_axis_names_another_score() -> None:
     model = BayesianNaiveBayes(bounds=(0, 1), n_bins=2, classes=[0, 1])
     display = PrivacyUtilityDisplay.from_estimator(
         model, X, Y, epsilons=[1], mechanisms=["map"], cv=2, scoring="neg_log_loss", ax=bare_axes()

@@ -297,7 +297,7 @@ def test_the_last_line_may_lack_its_end(tmp_path: Path) -> None:
         assert (texts(path, "a"), texts(path, "b")) == (["1", "3"], ["2", "4"])
 
 
-def test_a_schema_that_the_library_wrote(tmp_path: Path) -> None:
+def test_a_schema_that_the_library_wrote_is_read(tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text(json.dumps({"columns": COLUMNS, "target": {"values": [0, 1]}}))
     schema = read_schema(path)
@@ -305,7 +305,7 @@ def test_a_schema_that_the_library_wrote(tmp_path: Path) -> None:
     assert read_schema(path) == schema
 
 
-def test_the_commands_of_the_user_guide(files: Path, capsys: Any) -> None:
+def test_the_commands_of_the_user_guide_run(files: Path, capsys: Any) -> None:
     page = Path(__file__).parents[2] / "docs" / "user_guide" / "command_line.md"
     blocks = re.findall(r"^```(?:sh|json)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     shell, schema, learn = blocks

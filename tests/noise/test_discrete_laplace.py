@@ -147,7 +147,7 @@ def test_the_formulas_agree_with_the_sums(scale: Fraction) -> None:
         assert discrete_laplace_survival(k, scale) == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_law_of_no_noise() -> None:
+def test_the_law_of_no_noise_has_all_its_mass_at_zero() -> None:
     assert discrete_laplace_pmf([-1, 0, 1], 0).tolist() == [0, 1, 0]
     assert discrete_laplace_survival([0, 1], 0).tolist() == [1, 0]
     assert discrete_laplace_variance(0) == 0

@@ -95,7 +95,7 @@ def test_the_shape_does_not_change_the_draws() -> None:
 
 
 @pytest.mark.parametrize("weights", [(0, 0), (2**63, 0), (2**63, 2**63), (2**64 - 1, 2)])
-def test_rows_without_weight_or_with_too_much(weights: tuple[int, int]) -> None:
+def test_rows_without_weight_or_with_too_much_are_refused(weights: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="must sum to a number"):
         finite_draw(weights_of(*weights), random_source())
 

@@ -78,7 +78,7 @@ def test_exponential_coins_at_the_ends() -> None:
         assert abs(z_score(coins.sum(), ones.size, math.exp(-1))) < 4
 
 
-def test_geometric_law() -> None:
+def test_geometric_draws_follow_their_law() -> None:
     size = 400_000
     runs = geometric(size, random_source(3))
     for at_least in range(1, 6):

@@ -51,7 +51,7 @@ def _closed_form(cells: int, d: int) -> int:
 
 
 @pytest.mark.parametrize("cells", [2, 3, 4])
-def test_closed_form_of_shell_sizes(cells: int) -> None:
+def test_the_closed_form_of_shell_sizes_equals_counting(cells: int) -> None:
     assert [_closed_form(cells, d) for d in range(1, 6)] == [
         number_of_vectors(cells, d) for d in range(1, 6)
     ]
@@ -69,7 +69,7 @@ def test_shells_follow_the_law_and_wrong_scales_are_seen(cells: int, scale: Frac
         assert p_value(faulty, float(scale), cells) < ALPHA
 
 
-def test_uniform_within_a_shell() -> None:
+def test_draws_are_uniform_within_a_shell() -> None:
     noise = zero_sum_laplace(2, 3, DRAWS, random_source(3))
     second = noise[shells(noise) == 2]
     distinct, counts = np.unique(second, axis=0, return_counts=True)
@@ -90,7 +90,7 @@ def test_large_scale_with_long_fraction() -> None:
     assert abs(radius.mean() - 5) < 5 * math.sqrt(5 / 2000)
 
 
-def test_edges() -> None:
+def test_no_scale_and_one_cell_mean_no_noise_and_bad_ones_are_refused() -> None:
     assert not zero_sum_laplace(0, 4, 3, random_source(0)).any()
     assert not zero_sum_laplace(9, 1, 3, random_source(0)).any()
     assert zero_sum_laplace(9, 3, 0, random_source(0)).shape == (0, 3)

@@ -24,7 +24,7 @@ def convolved(scales, reach):
 
 
 @pytest.mark.parametrize("scales", [(2.0,), (3.0, 3.0), (0.3, 2.0, 2.0), (7.0,) + (5.0,) * 9])
-def test_law_of_a_sum_of_noises(scales):
+def test_the_law_of_a_sum_of_noises_is_their_convolution(scales):
     expected = np.log(convolved(scales, 2000)[:90])
     log_weight = laplace_sum(scales).log_weight(np.arange(90.0))
     np.testing.assert_allclose(log_weight - log_weight[0], expected - expected[0], atol=1e-10)

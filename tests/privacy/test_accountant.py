@@ -170,7 +170,7 @@ def test_temporary_ledger_is_private():
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_no_place_for_a_temporary_ledger(monkeypatch, tmp_path):
+def test_no_place_for_a_temporary_ledger_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr("dpbayes_sklearn.privacy.ledger_file._DIRECTORIES", {})
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     with pytest.raises(LedgerError, match="No such file"):
@@ -294,7 +294,7 @@ def test_representation_reads_like_the_constructor(tmp_path):
     assert repr(accountant) == f"BudgetAccountant(epsilon=1.0, delta=0.0, path={path!r})"
 
 
-def test_unknown_method_of_total():
+def test_an_unknown_method_of_total_is_refused():
     with pytest.raises(
         ValueError, match="'method' parameter of total must be 'tight', 'sum' or 'pld'"
     ):

@@ -61,7 +61,7 @@ def test_epsilon_is_the_best_order_of_a_fine_grid_and_no_less(rho: float, delta:
     assert gaussian_delta(rho, epsilon) <= delta
 
 
-def test_the_figures_of_the_literature() -> None:
+def test_conversions_give_the_figures_of_the_literature() -> None:
     rho = zcdp_rho(Fraction(1), MILLIONTH)
     assert float(rho) == pytest.approx(0.0244, abs=1e-4)
     assert math.sqrt(1 / (2 * rho)) == pytest.approx(4.53, abs=0.005)

@@ -70,7 +70,7 @@ def test_dictionary_survives_json():
     assert record["conditions"] == ["a <b>"]
 
 
-def test_card_escapes_text():
+def test_a_card_escapes_text():
     card = GUARANTEE._repr_html_()
     assert "a &lt;b&gt;" in card
     assert "<b>" not in card.replace("<b>Differentially", "")
@@ -109,7 +109,7 @@ def test_meaning_rounds_the_factor_up(epsilon, times):
     assert f"no result of this release more than {times} times as likely." in meaning
 
 
-def test_meaning_of_delta_and_of_no_privacy():
+def test_the_meaning_names_delta_and_no_privacy():
     assert GUARANTEE.meaning.endswith("1.11 times as likely (plus 1e-06).")
     assert "any record" in PrivacyGuarantee.of(Budget(math.inf), "laplace").meaning
 

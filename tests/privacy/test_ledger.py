@@ -279,7 +279,7 @@ def test_a_disk_that_fills_up_while_charging(tmp_path):
     assert whole.spent().epsilon == len(whole) > 5
 
 
-def test_no_room_for_a_new_ledger(tmp_path):
+def test_no_room_for_a_new_ledger_is_an_error(tmp_path):
     def create_without_room():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
         Ledger.create(str(tmp_path / "ledger"), CEILING)

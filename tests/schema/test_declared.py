@@ -32,7 +32,7 @@ DOMAINS = INTERVALS | CATEGORIES
 
 
 @given(columns=st.dictionaries(st.text(), DOMAINS, max_size=4), target=st.none() | DOMAINS)
-def test_json_round_trip(columns: dict[str, Any], target: Any) -> None:
+def test_a_schema_comes_back_from_json(columns: dict[str, Any], target: Any) -> None:
     schema = Schema(columns, target)
     again = Schema.from_json(schema.to_json())
     assert again == schema

@@ -92,7 +92,7 @@ def test_given_numbers_of_bins() -> None:
 
 
 @pytest.mark.parametrize("n_bins", [1, 0, True, [3], [3, 5, 7], [3, 1], [3.0, 5.0], ["3", "5"], []])
-def test_bad_numbers_of_bins(n_bins: Any) -> None:
+def test_bad_numbers_of_bins_are_refused(n_bins: Any) -> None:
     with pytest.raises(ValueError, match="one int >= 2 for each of the 2 features"):
         Bins(n_bins, 100, 2, 1.0).check()
 

@@ -228,7 +228,7 @@ def test_bad_bounds(low: Any, high: Any) -> None:
 
 
 @pytest.mark.parametrize("bins", [1, 0, -3, 2.0, True, "2", math.nan, np.float64(3)])
-def test_bad_bins(bins: Any) -> None:
+def test_bad_bins_are_refused(bins: Any) -> None:
     with pytest.raises(ValueError, match="bins must be an int >= 2"):
         Interval(0, 1, bins=bins)
 
@@ -248,7 +248,7 @@ def test_an_interval_without_bins_does_not_encode() -> None:
         (["a"], "b", "unseen must be one of"),
     ],
 )
-def test_bad_categories(values: Any, unseen: Any, message: str) -> None:
+def test_bad_categories_are_refused(values: Any, unseen: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Categories(values, unseen=unseen)
 

@@ -41,7 +41,7 @@ def same(first, second):
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("cases", [CASES, EXACT], ids=["private", "exact"])
-def test_round_trip_of_every_estimator_and_mechanism(cases, name):
+def test_every_estimator_and_mechanism_comes_back_from_json(cases, name):
     case = cases[name]
     model = case.estimator.fit(case.X, case.y)
     text = model.to_json()
@@ -80,7 +80,7 @@ def test_round_trip_of_every_estimator_and_mechanism(cases, name):
     seed=st.integers(0, 99),
 )
 @settings(max_examples=40)
-def test_round_trip_of_parameters(epsilon, alpha, labels, low, width, mechanism, unit, seed):
+def test_parameters_come_back_from_json(epsilon, alpha, labels, low, width, mechanism, unit, seed):
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(low, low + width, (20, 2)), rng.integers(0, len(labels), 20)
     model = BayesianNaiveBayes(

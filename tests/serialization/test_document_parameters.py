@@ -48,7 +48,7 @@ def same(a, b):
 
 
 @given(values)
-def test_plain_values(value):
+def test_plain_values_come_back(value):
     assert same(there_and_back(value), value)
 
 
@@ -59,7 +59,7 @@ def test_plain_values(value):
         elements=None,
     )
 )
-def test_arrays(array):
+def test_arrays_come_back(array):
     again = there_and_back(array)
     assert again.dtype == array.dtype
     assert again.shape == array.shape
@@ -73,7 +73,7 @@ def test_arrays(array):
     [np.float32(0.1), np.int8(-3), np.bool_(True), np.float64("inf"), np.uint64(2**64 - 1)],
     ids=repr,
 )
-def test_numpy_scalars(value):
+def test_numpy_scalars_come_back(value):
     assert same(there_and_back(value), value)
 
 
@@ -93,12 +93,12 @@ def test_not_a_number():
     ],
     ids=repr,
 )
-def test_domains(value):
+def test_domains_come_back(value):
     assert there_and_back(value) == value
 
 
 @pytest.mark.parametrize("name", sorted(mechanisms._BY_NAME))
-def test_mechanisms(name):
+def test_mechanisms_come_back(name):
     mechanism = mechanisms.resolve_mechanism(name)
     again = there_and_back(mechanism)
     assert type(again) is type(mechanism)

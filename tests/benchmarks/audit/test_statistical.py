@@ -53,7 +53,7 @@ BLUNT = {
 
 
 @pytest.mark.parametrize("name", [*SHARP, *BLUNT])
-def test_no_more_than_claimed(name):
+def test_no_more_is_measured_than_claimed(name):
     assert measured({**SHARP, **BLUNT}[name], CLAIM) <= CLAIM
 
 

@@ -50,7 +50,7 @@ def test_draws_stay_within(mechanism: Mechanism) -> None:
 @pytest.mark.parametrize(
     "mechanism", ["geometric", "laplace", "laplace_improved", "exponential", "hellinger", "local"]
 )
-def test_posteriors_of_one_variable(mechanism: str, k: int) -> None:
+def test_posteriors_of_one_variable_stay_within_the_claim(mechanism: str, k: int) -> None:
     found = enumerate_loss(mechanism, k, 5, epsilon=0.5, prior=0.7)
     assert found.within
     # of two counts, "laplace" releases one but pays for both
@@ -61,7 +61,7 @@ def test_posteriors_of_one_variable(mechanism: str, k: int) -> None:
 
 @pytest.mark.parametrize("mechanism", ["auto", "laplace", "fourier", "sampler", "map"])
 @pytest.mark.parametrize("design", [DESIGN, Design((Categories([*"abc"]),), intercept=False)])
-def test_regression_step_by_step(mechanism: str, design: Design) -> None:
+def test_steps_of_a_regression_stay_within_the_claim(mechanism: str, design: Design) -> None:
     found = enumerate_loss(mechanism, design, 1, epsilon=2.0)
     assert found.within
     assert not found.exact
@@ -71,7 +71,7 @@ def test_regression_step_by_step(mechanism: str, design: Design) -> None:
 # ------------------------------------------------------------------ faults that must show
 
 
-def test_a_scale_too_small_by_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scale_too_small_by_a_tenth_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = tables.laplace_scale
     monkeypatch.setattr(tables, "laplace_scale", lambda *a: real(*a) * Fraction(9, 10))
     found = enumerate_loss(Laplace(noise="independent"), STAR, 2)
@@ -79,7 +79,7 @@ def test_a_scale_too_small_by_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.loss == pytest.approx(10 / 9)
 
 
-def test_a_sensitivity_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sensitivity_off_by_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = CountTables.sensitivity
     monkeypatch.setattr(CountTables, "sensitivity", lambda self, unit: real(self, unit) - 1)
     assert enumerate_loss(Laplace(noise="independent"), STAR, 2).loss == pytest.approx(6 / 5)
@@ -90,7 +90,7 @@ class Bare(Noise):
         return (*super().add(arrays, law)[:-1], arrays[-1])
 
 
-def test_a_number_without_noise() -> None:
+def test_a_number_without_noise_is_found() -> None:
     found = enumerate_loss("laplace", STAR, 2, noise=Bare)
     assert math.isinf(found.loss)
     assert not found.within
@@ -146,7 +146,7 @@ def test_noise_that_is_not_independent_known_and_only_added(noise: type[Noise]) 
         assert math.isinf(enumerate_loss(mechanism, STAR, 2, noise=noise).loss)
 
 
-def test_a_scale_that_depends_on_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scale_that_depends_on_the_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = plans.NoisyTables.release
 
     def local(self: Any, statistics: CountTables, noise: Any) -> Any:
@@ -158,7 +158,7 @@ def test_a_scale_that_depends_on_the_data(monkeypatch: pytest.MonkeyPatch) -> No
     assert math.isinf(enumerate_loss(Laplace(noise="independent"), STAR, 2).loss)
 
 
-def test_an_exact_number_beside_the_noisy_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exact_number_beside_the_noisy_ones_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     class Leaky(ReleasedCounts):
         def __init__(self, network: Any, tables: Any, n: int, *laws: Any) -> None:
             super().__init__(network, tables, exact[0], *laws)
@@ -188,7 +188,7 @@ def test_a_share_spent_twice_in_a_regression(
     assert not enumerate_loss("fourier", DESIGN, 1).within
 
 
-def test_steps_that_depend_on_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_that_depend_on_the_data_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = MomentsPlan.release
 
     def twice(self: Any, statistics: Any, noise: Any) -> Any:

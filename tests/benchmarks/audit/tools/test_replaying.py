@@ -85,7 +85,7 @@ def test_the_pairs_are_of_all_kinds() -> None:
     assert kinds >= {"nan", "label only", "last of a class"}
 
 
-def test_a_largest_move_is_seen() -> None:
+def test_the_largest_changes_are_listed_first() -> None:
     result = found()
     assert [(m.moved, m.sensitivity) for m in result.shifts][:2] == [(8, 8), (8, 12)]
     assert result.epsilon == 1.0
@@ -145,7 +145,7 @@ def test_classes_and_bounds_of_the_data() -> None:
     assert noticed("pickles of", BayesianNaiveBayes(classes=[0, 1], n_bins=2), X, Y, wide, Y)
 
 
-def test_a_warning_that_depends_on_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_warning_that_depends_on_a_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = BayesianNaiveBayes.fit
 
     def chatty(self: Any, X: Any, y: Any) -> Any:
@@ -169,7 +169,7 @@ def test_another_number_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     assert noticed("promised epsilon 1, released 2")
 
 
-def test_a_delta_that_depends_on_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delta_that_depends_on_the_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = Ledger.charge
     charges: list[int] = []
 
