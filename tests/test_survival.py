@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from sklearn.utils.estimator_checks import check_param_validation
 
+from benchmarks.accuracy.event_times import classes, concordance, cox, regression, simulated
 from dpbayes_sklearn import (
     BudgetAccountant,
     Categories,
@@ -216,3 +217,33 @@ def test_tables_are_frames_cards_and_html() -> None:
     assert "95 % from" in frame
     assert "at risk" in model.survival()._repr_html_()
     assert "every released number differs from the exact one by at most" in model.card()
+
+
+def test_the_cumulative_hazard_is_that_of_survival() -> None:
+    model = fitted(epsilon=math.inf)
+    table = model.survival("old")
+    found = model.cumulative_hazard([0.0, *table.ends, 1e9, math.nan], "old")
+    assert np.allclose(np.exp(-found[1:-2]), table.estimate)
+    assert found[0] == 0
+    assert found[-2] == found[-3]  # beyond the table
+    assert math.isnan(found[-1])
+    between = model.cumulative_hazard(pd.Series([table.ends[0] / 2]), "old")
+    assert between[0] == pytest.approx(found[1] / 2)
+    noisy = fitted(epsilon=0.02).cumulative_hazard(np.linspace(0, 48, 50))
+    assert (np.diff(noisy) >= 0).all()
+    assert (noisy >= 0).all()
+
+
+@pytest.mark.parametrize("hazards", [False, True])
+def test_a_regression_on_the_hazard_ranks_by_risk_where_follow_up_depends_on_a_column(
+    hazards: bool,
+) -> None:
+    data = simulated(hazards)
+    train, test = np.split(np.random.default_rng(0).permutation(len(data.time)), [4800])
+    by_time, by_class = (
+        concordance(data.time[test], data.event[test], model(data, train, test, 3.0))
+        for model in (regression, classes)
+    )
+    exact = concordance(data.time[test], data.event[test], cox(data, train, test))
+    assert by_time > exact - 0.02
+    assert by_class < exact - 0.02

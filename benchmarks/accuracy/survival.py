@@ -1,9 +1,9 @@
 """Coverage and width of life tables, type I error and power of the log-rank test.
 
-Everything is simulated, since no table of survival times comes with a package: times of several
-families, censored at random and by the end of the study. A star marks families that the form of the
-intervals and the limit of the tables were chosen on, with other seeds. Two groups are compared in
-12 intervals; hazards differ by a factor of 1.3 for the power, and the second group leaves more
+Everything is simulated; for a real table see ``benchmarks.accuracy.event_times``. Times of several
+families are censored at random and by the end of the study. A star marks families that the form of
+the intervals and the limit of the tables were chosen on, with other seeds. Two groups are compared
+in 12 intervals; hazards differ by a factor of 1.3 for the power, and the second group leaves more
 often, or only at visits. Run ``python -m benchmarks.accuracy.survival [--repeats 300] [--tests
 2000] [--sizes 300 1000 5000]``; half an hour.
 """

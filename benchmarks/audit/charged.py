@@ -359,6 +359,13 @@ WAYS: Mapping[str, Way] = {
         target="kind",
         axes={"mechanism": ("map",)},
     ),
+    "logistic regression of ordered classes": fit(
+        library.BayesianLogisticRegression,
+        ("t", "marked"),
+        target="kind",
+        axes={"mechanism": ("map",)},
+        ordered=True,
+    ),
     "classifier of three classes": fit(library.BayesianClassifier, ("t", "marked"), target="kind"),
     "linear regression without a constant": fit(
         library.BayesianLinearRegression, ("x", "marked"), target="number", fit_intercept=False
