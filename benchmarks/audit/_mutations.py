@@ -8,7 +8,7 @@ so many changes are drawn at random, and `BY_HAND` are added. All tests are coll
 every change this process forks, and the copy gives the functions of the module their changed code,
 or a constant its changed value wherever it was imported, and runs the tests of that module until
 one fails. Results go to ``benchmarks/results/mutations.csv``. With ``--again`` what survived meets
-the tests that all modules share.
+the tests of its room, and tests that see it from outside.
 
 Messages of errors, annotations, texts, defaults of parameters and bodies of classes are left alone.
 Tests that start a new interpreter do not see a change. Not on Windows, which cannot fork.
@@ -39,61 +39,50 @@ RESULTS = ROOT / "benchmarks/results/mutations.csv"
 FIELDS = ("module", "line", "change", "noticed by")
 MOST_SECONDS = 100  # of a processor, for one change: a search that never ends is noticed, too
 
-SHARED = ("tests/mechanisms/test_enumeration.py", "tests/test_golden.py")
-"""Tests that releases of all kinds go through, for what the tests of a module do not notice."""
+_NOISE = "ball class_rows discrete_gaussian discrete_laplace finite gradient integers joint law"
+_PRIVACY = "accountant active budget composition gaussian guarantee ledger ledger_file"
+MODULES = [
+    *(f"noise.{name}" for name in f"{_NOISE} matrix noise".split()),
+    *(f"privacy.{name}" for name in _PRIVACY.split()),
+    *("release", "counts.tables", "counts.fourier", "counts.splits", "counts.plans"),
+    *("categories.counts", "categories.plans", "categories.life_tables"),
+    *("columns.ranks", "columns.plans", "sums.release"),
+    *("regression.gram", "regression.moments", "regression.plans"),
+    *("convex.linear", "convex.record_sums", "convex.perturbed", "convex.moments"),
+    *("logistic.release", "rates.records", "rates.release"),
+]
+"""The modules that make releases. Their tests have their names."""
 
-_NOISE = {
-    "ball": "ball ball_gaussian positions",
-    "class_rows": "class_rows class_rows_law",
-    "discrete_gaussian": "discrete_gaussian discrete_gaussian_law ball_gaussian normal positions",
-    "discrete_laplace": "discrete_laplace discrete_laplace_law truncated_laplace bernoulli",
-    "finite": "finite permute_and_flip segments large_dice",
-    "gradient": "gradient",
-    "integers": "integer_samplers bernoulli large_dice random_source random_stopping segments",
-    "joint": "sup_norm sup_norm_law zero_sum",
-    "law": "marginals discrete_laplace_law discrete_gaussian_law sup_norm_law matrix_law",
-    "matrix": "matrix matrix_law",
-    "noise": "random_source discrete_laplace discrete_gaussian positions",
+BEYOND = {
+    "noise": ["tests/mechanisms/test_enumeration.py", "tests/checker"],
+    "release": ["tests/test_plan.py", "tests/test_weights.py", "tests/test_means.py"],
+    "counts": ["tests/mechanisms"],
+    "categories": ["tests/test_conjugate.py", "tests/test_survival.py"],
+    "columns": ["tests/preprocessing"],
+    "sums": ["tests/test_means.py"],
+    "regression": ["tests/mechanisms/test_gaussian_regression.py"],
+    "convex": ["tests/test_linear_model.py", "tests/test_moments.py"],
+    "logistic": ["tests/checker"],
+    "rates": ["tests/test_count_regression.py"],
 }
-_PRIVACY = {
-    "accountant": "accountant allotments sharing",
-    "active": "active branches sharing",
-    "budget": "budget cost weak_epsilon",
-    "composition": "composition zcdp ledger",
-    "gaussian": "gaussian gaussian_steps",
-    "guarantee": "guarantee printing risk selection",
-    "ledger": "ledger branches ledger_format",
-    "ledger_file": "ledger ledger_format ledger_machine",
-}
-TESTS: dict[str, list[str]] = {
-    **{f"noise.{m}": [f"tests/noise/test_{t}.py" for t in o.split()] for m, o in _NOISE.items()},
-    **{
-        f"privacy.{m}": [f"tests/privacy/test_{t}.py" for t in own.split()]
-        for m, own in _PRIVACY.items()
-    },
-    "release": ["tests/test_release.py", "tests/test_exactness.py", "tests/audit/test_plans.py"],
-    "counts.tables": ["tests/counts/test_tables.py", "tests/counts/test_counting.py"],
-    "counts.fourier": ["tests/counts/test_fourier.py", "tests/counts/test_fourier_sensitivity.py"],
-    "counts.splits": ["tests/counts/test_splits.py", "tests/counts/test_split_release.py"],
-    "counts.plans": ["tests/mechanisms/test_units.py", "tests/mechanisms/test_laplace.py"],
-    "categories.counts": ["tests/categories/test_counts.py", "tests/categories/test_finite_law.py"],
-    "categories.plans": ["tests/categories/test_plans.py", "tests/categories/test_certify.py"],
-    "categories.life_tables": ["tests/categories/test_life_tables.py", "tests/test_survival.py"],
-    "columns.ranks": ["tests/columns/test_ranks.py", "tests/columns/test_quantiles.py"],
-    "columns.plans": ["tests/columns/test_plans.py", "tests/columns/test_units_of_plans.py"],
-    "sums.release": ["tests/sums/test_release.py", "tests/test_means.py"],
-    "regression.gram": ["tests/regression/test_gram_matrix.py"],
-    "regression.moments": ["tests/regression/test_moments.py"],
-    "regression.plans": ["tests/regression/test_gaussian_gram.py", "tests/test_linear_model.py"],
-    "convex.linear": ["tests/convex/test_linear.py", "tests/convex/test_mode.py"],
-    "convex.record_sums": ["tests/convex/test_record_sums.py", "tests/convex/test_linear.py"],
-    "convex.perturbed": ["tests/convex/test_perturbed.py", "tests/convex/test_mode.py"],
-    "convex.moments": ["tests/convex/test_moments.py", "tests/test_moments.py"],
-    "logistic.release": ["tests/logistic/test_record_sums.py", "tests/logistic/test_curvature.py"],
-    "rates.records": ["tests/rates", "tests/test_count_regression.py"],
-    "rates.release": ["tests/rates", "tests/test_count_regression.py"],
-}
-"""The modules that make releases, and the tests of each."""
+"""Tests that see a room from outside, for what its own do not notice."""
+
+BY_HAND = [
+    ("noise.ball", "(self.dimension + 1) / 2", "self.dimension / 2"),
+    ("noise.ball", "np.linalg.norm(np.asarray(shift", "np.max(np.asarray(shift"),
+    ("privacy.gaussian", "/ (2 * Fraction(variance))", "/ (4 * Fraction(variance))"),
+    ("privacy.gaussian", "likely * below + rare * above", "likely * above + rare * below"),
+    ("privacy.gaussian", "float(Fraction(epsilon) - 2 * eta)", "float(Fraction(epsilon))"),
+    ("privacy.gaussian", "max(map(_least, patterns))", "min(map(_least, patterns))"),
+    ("privacy.composition", "failure > delta * _DELTA_SHARE", "failure > delta"),
+    ("privacy.composition", "delta * (1 - 2 * _DELTA_SHARE)", "delta"),
+    ("privacy.composition", "rho = max(rho, Fraction(spend.rho))", "rho = Fraction(spend.rho)"),
+    ("privacy.composition", "pure[spend.cost.epsilon] += count", "pure[spend.cost.epsilon] = 1"),
+    ("privacy.guarantee", "max(batch.epsilon for batch", "min(batch.epsilon for batch"),
+    ("convex.perturbed", "over.max() if self.together else over.sum()", "over.max()"),
+    ("convex.perturbed", "Fraction(unit.n_changed * lattice)", "Fraction(lattice)"),
+]
+"""Changes that were thought of while reading: a module, what stands there, and what instead."""
 
 _COMPARED = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt},
@@ -249,6 +238,18 @@ def drawn(module: str, each: int, rng: random.Random) -> list[Change]:
     return found
 
 
+def written(module: str) -> list[Change]:
+    """Return the changes of a module that were written by hand."""
+    path = ROOT.joinpath("dpbayes_sklearn", *module.split(".")).with_suffix(".py")
+    source, found = path.read_text(encoding="utf-8"), []
+    for own, old, new in BY_HAND:
+        if own == module:
+            before, after = source.split(old)  # it stands there once
+            line, tree = before.count("\n") + 1, ast.parse(before + new + after)
+            found.append(Change(f"dpbayes_sklearn.{module}", line, f"by hand: {old} → {new}", tree))
+    return found
+
+
 def plant(change: Change) -> None:
     """Give the functions of a module their changed code, and its constants their values."""
     module = sys.modules[change.module]
@@ -336,6 +337,16 @@ class Tried:
         return "" if text == "all pass" else text
 
 
+def tests_of(module: str, again: bool) -> list[str]:
+    """Return the doctests and tests of a module, or those of its room and from outside."""
+    room, _, name = module.rpartition(".")
+    if again:
+        beyond = BEYOND.get(room or name, [])
+        return [*([f"tests/{room}"] if room else []), *(t for t in beyond if Path(t).exists())]
+    own = sorted(str(path) for path in Path("tests", room).glob(f"test_{name}*.py"))
+    return [f"dpbayes_sklearn/{module.replace('.', '/')}.py", *own]
+
+
 def kept() -> list[dict[str, str]]:
     """Return the results so far."""
     text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
@@ -361,23 +372,23 @@ def main() -> None:
     options = parser.parse_args()
     os.chdir(ROOT)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    modules = [m for m in TESTS if m.startswith(tuple(options.only.split(",")))]
+    modules = [m for m in MODULES if m.startswith(tuple(options.only.split(",")))]
     left = {(row["module"], row["change"]) for row in kept() if not row["noticed by"]}
 
     def work(tried: Tried) -> None:
         for module in modules:
-            for change in drawn(module, options.each, random.Random(f"{module} {options.seed}")):
+            rng = random.Random(f"{module} {options.seed}")
+            for change in [*written(module), *drawn(module, options.each, rng)]:
                 if options.again and (module, change.what) not in left:
                     continue
-                start, tests = time.monotonic(), [*SHARED] if options.again else TESTS[module]
-                test = tried.fails(change, tests)
+                start, test = time.monotonic(), tried.fails(change, tests_of(module, options.again))
                 keep(module, str(change.line), change.what, test)
                 told, taken = test[-80:] or "SURVIVED", time.monotonic() - start
                 say = f"{module}:{change.line} {change.what} | {told} | {taken:.0f} s"
                 print(say, file=sys.__stderr__, flush=True)
 
-    own = [test for module in modules for test in TESTS[module]]
-    files = [*dict.fromkeys(SHARED if options.again else own)]
+    own = [test for module in modules for test in tests_of(module, options.again)]
+    files = [*dict.fromkeys(own)]
     pytest.main(["-q", "-s", "-p", "no:cacheprovider", *files], plugins=[Tried(work)])
     left = [row for row in kept() if not row["noticed by"]]
     print(f"{len(kept()) - len(left)} of {len(kept())} changes were noticed")

@@ -19,9 +19,11 @@ have about unit second records, the least-squares solution lies a step away from
 Noise of C multiplies the small step only. With few records for each coefficient there are but look
 and mode, and the level of the residuals in place of 4 to 7.
 
-*Privacy.* Every step is a function of the records given what was released before it: histograms in
-which a record has one count in each column, vectors and matrices of vectors of bounded length
-(:mod:`~dpbayes_sklearn.convex.record_sums`), and a perturbed minimum. Their costs add up.
+*Guarantee.* *Precondition*: design and bounds are public, and so is the number of records, or it
+was released before. *Claim*: pure :math:`\varepsilon`-DP, :math:`\varepsilon` being the sum of the
+steps' shares. *Proof*: given what was released before, a step is a function of the records, private
+by :mod:`~dpbayes_sklearn.convex.record_sums`, the mode by :mod:`~dpbayes_sklearn.convex.perturbed`.
+Costs of such steps add up, also where earlier answers decide what is asked. ∎
 """
 
 from __future__ import annotations

@@ -10,9 +10,11 @@ Coordinates z are those of a linear regression, with every column among them, ta
    any moment, whatever the residuals are, and the directions in which far records lie.
 5. **Products.** :math:`\sum zz^\top`, records shortened as a whole, so a linear relation stays one.
 
-*Privacy.* Every step is a function of the records given what was released before it: histograms in
-which a record has one count in each column, and sums of products of vectors of bounded length
-(:mod:`~dpbayes_sklearn.convex.record_sums`). Their costs add up.
+*Guarantee.* *Precondition*: design and bounds are public, and so is the number of records, or it
+was released before. *Claim*: pure :math:`\varepsilon`-DP, :math:`\varepsilon` being the sum of the
+steps' shares. *Proof*: given what was released before, a step is a function of the records, private
+by :mod:`~dpbayes_sklearn.convex.record_sums`. Costs of such steps add up, also where earlier
+answers decide what is asked. ∎
 """
 
 from __future__ import annotations

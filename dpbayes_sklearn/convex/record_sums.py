@@ -13,6 +13,16 @@ a record changes them by a vector of at most ``STEPS`` steps.
 - Score: :math:`v = z\,r\min(1, \ell/\|z\,r\|)` with the residual r of a released model.
 - Weighted products: those of the vectors of the score.
 - Products of pairs: those of all :math:`z_iz_j`, a vector that is as long as :math:`\|z\|^2`.
+
+*Guarantee.* *Precondition*: matrix, model and limits are public, or were released before; m records
+come or go (a replaced record goes, and another comes), and S is ``STEPS``. *Claim*: pure
+:math:`\varepsilon`-DP for a sum of vectors with ball noise of scale :math:`mS/\varepsilon`, a sum
+of products with matrix noise of scale :math:`mS^2/\varepsilon`, and histograms of c columns with
+discrete Laplace noise of scale :math:`mc/\varepsilon`. *Proof*: v has a length of at most S, and
+:math:`vv^\top` a nuclear norm of :math:`\|v\|^2 \le S^2`; in a histogram of every column a record
+has one count. By the triangle inequality m records change the sums by m times as much, in the norm
+with which the density of the noise falls (:mod:`~dpbayes_sklearn.noise.ball`,
+:mod:`~dpbayes_sklearn.noise.matrix`, :mod:`~dpbayes_sklearn.noise.discrete_laplace`). ∎
 """
 
 from __future__ import annotations

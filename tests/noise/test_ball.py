@@ -53,7 +53,9 @@ def test_variances_and_bounds_are_those_of_the_law(p):
     assert found.shape == (4000, p)
     assert law.variances == pytest.approx(np.full(p, (p + 1) * 1000.0**2))
     assert found.var(axis=0) == pytest.approx(law.variances, rel=0.2)
-    assert np.mean(np.abs(found).max(axis=1) > law.error_bound(0.05)) <= 0.06
+    largest = np.abs(found).max(axis=1)
+    assert np.mean(largest > law.error_bound(0.05)) <= 0.06
+    assert law.error_bound(0.05) < 1.8 * np.quantile(largest, 0.95)  # no looser than that
 
 
 def test_the_loss_of_a_shift_is_attained_by_the_density():
