@@ -58,6 +58,16 @@ _LEAST_ROOM = 2**16  # This many bytes are reserved for any model.
 _BYTES_EACH = 256
 _AUTO_BINS = 32  # n_bins="auto" makes no more bins than this.
 
+_CLASSIFIERS: dict[str | None, Any] = {
+    None: BayesianClassifier,
+    "auto": BayesianClassifier,
+    "counts": BayesianNaiveBayes,
+    "logistic": BayesianLogisticRegression,
+}
+_PROGRAM = "dpbayes"
+# A command that raises one of these prints its message, without a traceback.
+_SHOWN_ERRORS = (FileError, BudgetError, LedgerError, ValueError, TypeError, OSError)
+
 
 def write_schema(options: Namespace) -> None:
     """Write a schema template; an existing file is never overwritten."""
@@ -89,14 +99,6 @@ def fit(options: Namespace) -> None:
         print(f"Columns that are not in the schema were ignored: {', '.join(unused)}.")
     print(f"{model.guarantee_}\nWrote {options.out}.")
     _remind_of_the_ledger(options)
-
-
-_CLASSIFIERS: dict[str | None, Any] = {
-    None: BayesianClassifier,
-    "auto": BayesianClassifier,
-    "counts": BayesianNaiveBayes,
-    "logistic": BayesianLogisticRegression,
-}
 
 
 def _estimator(options: Namespace, schema: Schema) -> Any:
@@ -388,7 +390,6 @@ def _model(path: Path) -> Any:
     return model
 
 
-_PROGRAM = "dpbayes"
 _COMMANDS = {
     "schema": write_schema,
     "learn": learn,
@@ -401,8 +402,6 @@ _COMMANDS = {
     "card": card,
     "budget": budget,
 }
-# A command that raises one of these prints its message, without a traceback.
-_SHOWN_ERRORS = (FileError, BudgetError, LedgerError, ValueError, TypeError, OSError)
 
 
 def script() -> int:

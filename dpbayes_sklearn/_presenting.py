@@ -30,6 +30,53 @@ _LOGGER = logging.getLogger("dpbayes_sklearn")
 Withheld = list[tuple[type[Warning], str]]
 _withheld: ContextVar[Withheld | None] = ContextVar("dpbayes_sklearn_withheld", default=None)
 
+QUIET = "dpbayes-quiet"  # The CSS class of secondary text.
+# The colour of a card's border, by how well the guarantee protects.
+ACCENTS = {"good": "#1f9e89", "weak": "#d98a1f", "bad": "#d1495b"}
+STYLE = """
+.dpbayes-card{border:1px solid rgba(128,128,128,.35);border-left:4px solid var(--dpbayes-accent);
+border-radius:6px;background:rgba(128,128,128,.06);padding:.7em 1em .8em;margin:.6em 0;
+max-width:52em;font:14px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+.dpbayes-card p{margin:.35em 0 0}
+.dpbayes-card header{font-size:1.08em}
+.dpbayes-card h4{margin:1em 0 0;font-size:1em}
+.dpbayes-tiles{display:flex;flex-wrap:wrap;gap:.5em;margin:.6em 0 0;padding:0}
+.dpbayes-tiles div{background:rgba(128,128,128,.11);border-radius:5px;padding:.25em .75em .3em;
+min-width:3.2em}
+.dpbayes-tiles dt{font-size:.78em;font-weight:400;opacity:.72;margin:0}
+.dpbayes-tiles dd{margin:0;font-weight:600;font-variant-numeric:tabular-nums}
+.dpbayes-card ul{margin:.15em 0 0;padding-left:1.3em}
+.dpbayes-card li{margin:.1em 0}
+.dpbayes-quiet{opacity:.72}
+.dpbayes-meter{height:.55em;border-radius:.3em;background:rgba(128,128,128,.22);overflow:hidden;
+margin:.6em 0 .2em}
+.dpbayes-meter div{height:100%;background:var(--dpbayes-accent)}
+.dpbayes-scroll{overflow-x:auto}
+.dpbayes-card table{border-collapse:collapse;margin:.6em 0 0;width:100%;font-size:.93em;border:0;
+font-variant-numeric:tabular-nums}
+.dpbayes-card table th,.dpbayes-card table td{text-align:right;padding:.22em .7em;border:0;
+border-bottom:1px solid rgba(128,128,128,.22);background:none;white-space:nowrap}
+.dpbayes-card table th{font-weight:600;border-bottom-color:rgba(128,128,128,.5)}
+.dpbayes-card table .dpbayes-text{text-align:left;white-space:normal;overflow-wrap:anywhere}
+.dpbayes-card table th.dpbayes-text{overflow-wrap:normal}
+.dpbayes-card:has(.dpbayes-wide){max-width:72em;container-type:inline-size}
+.dpbayes-wide .dpbayes-text:first-child{min-width:9em}
+@container (max-width:720px){
+.dpbayes-card .dpbayes-wide thead{display:none}
+.dpbayes-card .dpbayes-wide tr{display:flex;flex-wrap:wrap;gap:0 1.2em;padding:.35em 0;
+border-bottom:1px solid rgba(128,128,128,.22)}
+.dpbayes-card .dpbayes-wide td{border:0;padding:0}
+.dpbayes-card .dpbayes-wide td:first-child{flex-basis:100%;font-weight:600;text-align:left}
+.dpbayes-wide td:not(:first-child)::before{content:attr(data-head) " ";opacity:.72}
+}
+"""
+_WIDE = (
+    6  # A table with this many columns lists the cells of a row below its name on a narrow page.
+)
+# A colour-blind-safe palette that is legible on white and on black.
+COLOURS = ("#2f7fc1", "#e08a1e", "#1f9e89", "#c75d9b", "#8a6fd1", "#7d8794")
+MARKERS = ("o", "s", "^", "D", "v", "P")  # The markers of curves, in the order of their colours.
+
 
 def withheld() -> Withheld | None:
     """Return the list of the warnings that are not given in this context; None outside of one."""
@@ -153,52 +200,6 @@ def progress(
             name, options = description or None, {"leave": False, "disable": None, "delay": delay}
             steps = tqdm(steps, desc=name, total=total, **options)
     yield from steps
-
-
-QUIET = "dpbayes-quiet"  # The CSS class of secondary text.
-# The colour of a card's border, by how well the guarantee protects.
-ACCENTS = {"good": "#1f9e89", "weak": "#d98a1f", "bad": "#d1495b"}
-
-STYLE = """
-.dpbayes-card{border:1px solid rgba(128,128,128,.35);border-left:4px solid var(--dpbayes-accent);
-border-radius:6px;background:rgba(128,128,128,.06);padding:.7em 1em .8em;margin:.6em 0;
-max-width:52em;font:14px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-.dpbayes-card p{margin:.35em 0 0}
-.dpbayes-card header{font-size:1.08em}
-.dpbayes-card h4{margin:1em 0 0;font-size:1em}
-.dpbayes-tiles{display:flex;flex-wrap:wrap;gap:.5em;margin:.6em 0 0;padding:0}
-.dpbayes-tiles div{background:rgba(128,128,128,.11);border-radius:5px;padding:.25em .75em .3em;
-min-width:3.2em}
-.dpbayes-tiles dt{font-size:.78em;font-weight:400;opacity:.72;margin:0}
-.dpbayes-tiles dd{margin:0;font-weight:600;font-variant-numeric:tabular-nums}
-.dpbayes-card ul{margin:.15em 0 0;padding-left:1.3em}
-.dpbayes-card li{margin:.1em 0}
-.dpbayes-quiet{opacity:.72}
-.dpbayes-meter{height:.55em;border-radius:.3em;background:rgba(128,128,128,.22);overflow:hidden;
-margin:.6em 0 .2em}
-.dpbayes-meter div{height:100%;background:var(--dpbayes-accent)}
-.dpbayes-scroll{overflow-x:auto}
-.dpbayes-card table{border-collapse:collapse;margin:.6em 0 0;width:100%;font-size:.93em;border:0;
-font-variant-numeric:tabular-nums}
-.dpbayes-card table th,.dpbayes-card table td{text-align:right;padding:.22em .7em;border:0;
-border-bottom:1px solid rgba(128,128,128,.22);background:none;white-space:nowrap}
-.dpbayes-card table th{font-weight:600;border-bottom-color:rgba(128,128,128,.5)}
-.dpbayes-card table .dpbayes-text{text-align:left;white-space:normal;overflow-wrap:anywhere}
-.dpbayes-card table th.dpbayes-text{overflow-wrap:normal}
-.dpbayes-card:has(.dpbayes-wide){max-width:72em;container-type:inline-size}
-.dpbayes-wide .dpbayes-text:first-child{min-width:9em}
-@container (max-width:720px){
-.dpbayes-card .dpbayes-wide thead{display:none}
-.dpbayes-card .dpbayes-wide tr{display:flex;flex-wrap:wrap;gap:0 1.2em;padding:.35em 0;
-border-bottom:1px solid rgba(128,128,128,.22)}
-.dpbayes-card .dpbayes-wide td{border:0;padding:0}
-.dpbayes-card .dpbayes-wide td:first-child{flex-basis:100%;font-weight:600;text-align:left}
-.dpbayes-wide td:not(:first-child)::before{content:attr(data-head) " ";opacity:.72}
-}
-"""
-_WIDE = (
-    6  # A table with this many columns lists the cells of a row below its name on a narrow page.
-)
 
 
 class Html(str):
@@ -383,11 +384,6 @@ class ToArviz:
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
-
-
-# A colour-blind-safe palette that is legible on white and on black.
-COLOURS = ("#2f7fc1", "#e08a1e", "#1f9e89", "#c75d9b", "#8a6fd1", "#7d8794")
-MARKERS = ("o", "s", "^", "D", "v", "P")  # The markers of curves, in the order of their colours.
 
 
 def check_matplotlib(caller: str) -> None:

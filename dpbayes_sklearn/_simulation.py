@@ -39,6 +39,15 @@ _REPEATS = 40  # This many data sets are simulated.
 _FEW_REPEATS = 12  # This many data sets are simulated where a median suffices.
 _NOISES = 40_000  # At least this many noises of counts are drawn.
 
+_LOG_ODDS = 1.5  # Standard deviation of simulated log odds: an area under the curve of about 0.8.
+_SOME_RECORDS = 4000  # Log odds are compared for this many records of a data set.
+_EXPLAINED = 0.5  # Simulated features explain this share of the target's variance.
+_UNIFORM_SD = 12**-0.5  # Standard deviation of a uniform variable, in widths of its range.
+# Standard deviation of columns that fill little of their bounds, in the same unit.
+_NARROW_SD = 0.01
+# From this standard deviation on, values are simulated as uniform, not as normal.
+_NEARLY_UNIFORM_SD = 0.22
+
 
 class Simulation(ABC):
     """A mechanism run on data that were made up from the declared domains and the prior."""
@@ -110,16 +119,6 @@ class NetworkSimulation(Simulation):
         return np.concatenate(
             [(np.abs(p - e) * t.sum(axis=-1, keepdims=True)).ravel() for p, e, t in means]
         )
-
-
-_LOG_ODDS = 1.5  # Standard deviation of simulated log odds: an area under the curve of about 0.8.
-_SOME_RECORDS = 4000  # Log odds are compared for this many records of a data set.
-_EXPLAINED = 0.5  # Simulated features explain this share of the target's variance.
-_UNIFORM_SD = 12**-0.5  # Standard deviation of a uniform variable, in widths of its range.
-# Standard deviation of columns that fill little of their bounds, in the same unit.
-_NARROW_SD = 0.01
-# From this standard deviation on, values are simulated as uniform, not as normal.
-_NEARLY_UNIFORM_SD = 0.22
 
 
 @dataclass(frozen=True)

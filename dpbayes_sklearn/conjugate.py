@@ -51,6 +51,8 @@ __all__ = [
 
 CategoryCodes = npt.NDArray[np.intp]
 
+REFUSES = "no record has a value outside the declared ones, which would have been refused"
+
 
 class DeclaredColumn(NamedTuple):
     """Values of one variable, and what the type of their column declares them to be."""
@@ -176,9 +178,6 @@ class PosteriorRelease(
         tags.input_tags.two_d_array = False
         tags.input_tags.categorical = True
         return tags
-
-
-REFUSES = "no record has a value outside the declared ones, which would have been refused"
 
 
 @dataclass(eq=False, repr=False)

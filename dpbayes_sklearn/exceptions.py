@@ -30,6 +30,9 @@ _INSIDE = tuple(
     str(Path(module).parent) + os.sep for module in (__file__, sklearn.__file__, joblib.__file__)
 )
 
+NOTHING_SPENT = "Nothing was spent or released."
+"""In the message of a refusal, unless a part of a fit was released before."""
+
 
 def warn_caller(text: str, category: type[Warning]) -> None:
     """Warn at the user's line: the innermost one outside of here, scikit-learn and joblib.
@@ -65,10 +68,6 @@ def calling_self(wanted: Callable[[Any], bool]) -> Any:
             return own
         frame = frame.f_back
     return None
-
-
-NOTHING_SPENT = "Nothing was spent or released."
-"""In the message of a refusal, unless a part of a fit was released before."""
 
 
 class BudgetError(ValueError):

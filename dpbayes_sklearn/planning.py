@@ -52,6 +52,14 @@ _MOST_PER_PERSON = 1000  # Persons have at most this many records in a plan.
 _PERSON_CORRELATION = 0.5  # The records of one person are thought to have this correlation.
 _PRECISION = 1.01  # An epsilon is found to within this factor.
 
+_VERDICTS = (  # Measured; see docs/user_guide/choosing.md.
+    (0.1, "expect about the accuracy that is possible without privacy"),
+    (0.3, "expect to keep most of the possible accuracy"),
+    (1.0, "expect to lose a part of the possible accuracy, often half of it"),
+    (math.inf, "expect hardly more than the shares of the classes, or the mean of the target"),
+)
+_GOOD = 0.3  # Noise as a share of what is estimated, up to which most of the accuracy is kept.
+
 
 @dataclass(frozen=True, repr=False)
 class ExpectedError:
@@ -259,15 +267,6 @@ def recommend(
         release = simulation(candidate, n, columns)
         errors[name] = float(release.after_inference().mean()) if release.possible() else math.inf
     return Recommendation(min(errors, key=errors.__getitem__), errors, better)
-
-
-_VERDICTS = (  # Measured; see docs/user_guide/choosing.md.
-    (0.1, "expect about the accuracy that is possible without privacy"),
-    (0.3, "expect to keep most of the possible accuracy"),
-    (1.0, "expect to lose a part of the possible accuracy, often half of it"),
-    (math.inf, "expect hardly more than the shares of the classes, or the mean of the target"),
-)
-_GOOD = 0.3  # Noise as a share of what is estimated, up to which most of the accuracy is kept.
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,9 @@ from dpbayes_sklearn.privacy.budget import at_most
 
 _BATCHES = 200  # The runs are divided into at most this many tasks.
 
+_BINS = (2, 4, 8, 16, 64)  # Outcomes are put into histograms of each of these numbers of bins.
+_SINGLE = 8  # This many single coordinates are tried as an order of outcomes.
+
 
 @dataclass(frozen=True)
 class EpsilonBound:
@@ -219,8 +222,6 @@ def _fits(
 
 Score = Callable[[FloatArray], FloatArray]
 
-_BINS = (2, 4, 8, 16, 64)  # Outcomes are put into histograms of each of these numbers of bins.
-_SINGLE = 8  # This many single coordinates are tried as an order of outcomes.
 # Quantiles of the likelihood ratio that are tried as ends of an event.
 _THRESHOLDS = np.linspace(0.0, 0.9999, 400)
 

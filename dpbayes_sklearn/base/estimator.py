@@ -62,6 +62,12 @@ WIDTH_OF_LIST = (
 _SIZES = (1, 30, 100, 300, 1000, 3000, GUESS, 10**5, 10**9)
 _SIZE_STREAM = 2**16  # The first stream of a seed that draws the noise of a number of records.
 
+NO_WEIGHTS = (
+    "{} takes no sample_weight without a public bound, because a weight multiplies what a record "
+    "changes. Models have a parameter for it, as in BayesianNaiveBayes(max_weight=5). Nothing was "
+    "spent."
+)
+
 
 class Counted(Protocol):
     """Records, or statistics of them, that know their number: sensitive."""
@@ -99,11 +105,6 @@ Read = Callable[[Any, Facts | None], FitInput[PublicT, PriorT, StatisticsT]]
 """Reads the records for an estimator; the facts stand for their number, if it is secret."""
 
 
-NO_WEIGHTS = (
-    "{} takes no sample_weight without a public bound, because a weight multiplies what a record "
-    "changes. Models have a parameter for it, as in BayesianNaiveBayes(max_weight=5). Nothing was "
-    "spent."
-)
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -25,6 +25,13 @@ from dpbayes_sklearn.privacy.budget import at_least
 _TELLING = 0.2
 """No hint if the noise exceeds this share of an average class: it could hide a class."""
 
+SEED_GIVERS = {
+    "sklearn.ensemble._bagging",
+    "sklearn.ensemble._weight_boosting",
+    "sklearn.linear_model._ransac",
+}
+"""Modules of scikit-learn that set ``random_state`` of what they fit."""
+
 
 def hint_at_absent_classes(
     classes: Sequence[object], counts: FloatArray, n: int, bound: float
@@ -90,14 +97,6 @@ def _learns_unguarded(step: Any) -> bool:
         if hasattr(step, parts):
             return any(_learns_unguarded(part[1]) for part in getattr(step, parts))
     return bool(get_tags(step).requires_fit)
-
-
-SEED_GIVERS = {
-    "sklearn.ensemble._bagging",
-    "sklearn.ensemble._weight_boosting",
-    "sklearn.linear_model._ransac",
-}
-"""Modules of scikit-learn that set ``random_state`` of what they fit."""
 
 
 def warn_of_delta(cost: Budget, n: int, charged: bool = False) -> None:

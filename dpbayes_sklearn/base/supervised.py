@@ -59,6 +59,10 @@ from dpbayes_sklearn.schema.declared import (
 from dpbayes_sklearn.schema.values import Kind
 from dpbayes_sklearn.shards import ExactStatistics, Mergeable
 
+KEPT_SECRET = (
+    "nobody is in two of the shards that were merged, and their exact statistics stay secret"
+)
+
 
 class Declared(NamedTuple):
     """A parameter that declares a public domain: name, value or None, and what warnings call it."""
@@ -302,10 +306,6 @@ class SupervisedEstimator(PrivateEstimator[Records, PublicT, PriorT, StatisticsT
 
 AnySupervised: TypeAlias = SupervisedEstimator[Any, Any, Any, Any]
 """An estimator of a target, whatever it reads and releases."""
-
-KEPT_SECRET = (
-    "nobody is in two of the shards that were merged, and their exact statistics stay secret"
-)
 
 
 class TableEstimator(SupervisedEstimator[Schema, PriorT, StatisticsT, PosteriorT]):

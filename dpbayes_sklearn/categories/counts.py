@@ -54,6 +54,20 @@ from dpbayes_sklearn.noise import DiscreteGaussian, DiscreteLaplace, Marginal, N
 from dpbayes_sklearn.noise.law import laplace_scale, sum_of
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 
+# One scale of the noise has this many lattice points, if there are so many integers.
+_POINTS_IN_A_SCALE = 16
+# The range from 0 to n has this many lattice points, if there are so many integers.
+_POINTS_IN_ALL = 1024
+_FIRST_REACH = 40.0  # The first windows end this many scales from the released count.
+_EDGE_WEIGHT = 1e-10  # A window is widened while its end weighs more than this.
+_STEEPEST_TILT = 1e9  # A steeper tilt leaves only the end of a window, whatever the prior.
+_MOST_NATS = 12.0  # A sum of counts may weigh this many nats more than the likeliest one.
+_TIE = 1e-9  # Halves that differ by less are a tie.
+# All categories have this many lattice points, unless that leaves too few in one scale.
+_MOST_POINTS = 2**21
+_FEWEST_IN_A_SCALE = 2  # So few points in a scale add 2 % to the variance of the noise.
+_SPECTRUM = 2**22  # All spectra in memory together have at most this many numbers.
+
 
 @dataclass(frozen=True)
 class SimplexCounts:
@@ -219,20 +233,6 @@ def _of_others(mean: FloatArray) -> FloatArray:
 
 
 Spectra = npt.NDArray[np.complex128]
-
-# One scale of the noise has this many lattice points, if there are so many integers.
-_POINTS_IN_A_SCALE = 16
-# The range from 0 to n has this many lattice points, if there are so many integers.
-_POINTS_IN_ALL = 1024
-_FIRST_REACH = 40.0  # The first windows end this many scales from the released count.
-_EDGE_WEIGHT = 1e-10  # A window is widened while its end weighs more than this.
-_STEEPEST_TILT = 1e9  # A steeper tilt leaves only the end of a window, whatever the prior.
-_MOST_NATS = 12.0  # A sum of counts may weigh this many nats more than the likeliest one.
-_TIE = 1e-9  # Halves that differ by less are a tie.
-# All categories have this many lattice points, unless that leaves too few in one scale.
-_MOST_POINTS = 2**21
-_FEWEST_IN_A_SCALE = 2  # So few points in a scale add 2 % to the variance of the noise.
-_SPECTRUM = 2**22  # All spectra in memory together have at most this many numbers.
 
 
 class _GivenSum(NamedTuple):

@@ -56,6 +56,13 @@ from dpbayes_sklearn.release import Facts, OneStepPlan
 MECHANISMS = (Auto, Exponential, Gaussian, Geometric, Hellinger, Laplace, LaplaceImproved, Local)
 """The mechanisms that release counts of categories."""
 
+# The noise of :meth:`SimplexCounts.law` that a mechanism adds.
+_NOISE: dict[type[Mechanism], str] = {
+    Laplace: "independent",
+    LaplaceImproved: "all_but_last",
+    Geometric: "zero_sum",
+}
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CategoriesPlan(OneStepPlan[SimplexCounts, Dirichlet]):
@@ -133,14 +140,6 @@ def _noise_in_counts(
         cost, used = budget._replace(rho=rho), Gaussian
     n = None if budget.unit.size_is_secret else facts.n
     return NoisyCounts(cost=cost, mechanism=used.name(), prior=prior, law=law, n=n)
-
-
-# The noise of :meth:`SimplexCounts.law` that a mechanism adds.
-_NOISE: dict[type[Mechanism], str] = {
-    Laplace: "independent",
-    LaplaceImproved: "all_but_last",
-    Geometric: "zero_sum",
-}
 
 
 def noise_of_counts(mechanism: Mechanism, counts: SimplexCounts, budget: Budget) -> NoiseLaw:

@@ -43,6 +43,15 @@ from dpbayes_sklearn.data.records import Records, Shard
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 from dpbayes_sklearn.schema.values import as_numbers
 
+HALF = Fraction(1, 2)  # The median, or half of a budget.
+MEDIAN_SHARE = Fraction(1, 4)  # The median gets this part of the budget of a centre and spread.
+# The innermost place of an outer quantile, and the least of two shares of a budget.
+QUARTER = Fraction(1, 4)
+SPREAD_QUANTILE = Fraction(1, 20)  # The spread is read between this quantile and its mirror image.
+# A quantile with fewer records beyond it than this over the rate may be answered by any point.
+NATS = 18.0
+_RANGE_RECORDS = 160  # With this many records over epsilon a range is found; measured.
+
 
 @dataclass(frozen=True, repr=False)
 class _Ordered:
@@ -91,14 +100,6 @@ Answers = tuple[tuple[float, ...], ...]
 """What was found: some numbers of every column."""
 
 QuantileBounds = tuple[float, float] | None
-HALF = Fraction(1, 2)  # The median, or half of a budget.
-MEDIAN_SHARE = Fraction(1, 4)  # The median gets this part of the budget of a centre and spread.
-# The innermost place of an outer quantile, and the least of two shares of a budget.
-QUARTER = Fraction(1, 4)
-SPREAD_QUANTILE = Fraction(1, 20)  # The spread is read between this quantile and its mirror image.
-# A quantile with fewer records beyond it than this over the rate may be answered by any point.
-NATS = 18.0
-_RANGE_RECORDS = 160  # With this many records over epsilon a range is found; measured.
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,14 @@ _DROPPED = 52 - _FRACTION_BITS  # Bits of a float's fraction that the lattice le
 _POWERS = 2047  # A float that is finite has one of this many exponents.
 _STOP = _POWERS << _FRACTION_BITS  # Keys of positive numbers end here.
 
+_FAN_OUT = 256  # Every round of the search divides a range into this many parts.
+ROUNDING = Fraction(1, 2**35)
+"""What integers for real numbers can add to the privacy loss of two draws."""
+# The largest weight of a point is two to the first power; none is below the second number.
+_TOP_BITS, _LEAST_WEIGHT = 100, 1 << 40
+# From this many nats on, all points weigh the floor.
+_LEAST_WEIGHT_NATS = (_TOP_BITS - 40) * math.log(2)
+
 
 def power_weights(e: FloatArray) -> FloatArray:
     r"""Return the weights of powers :math:`2^e`, 1 for e = 0.
@@ -208,8 +216,6 @@ class Even:
 Lattice = Magnitudes | Even
 """Points in order, numbered by keys from ``first`` to ``stop`` - 1, with a public measure."""
 
-_FAN_OUT = 256  # Every round of the search divides a range into this many parts.
-
 
 def key_at(lattice: Lattice, start: int, stop: int, offset: int) -> int:
     """Return the key in [start, stop) whose point holds unit ``offset`` of the measure from start.
@@ -225,15 +231,6 @@ def key_at(lattice: Lattice, start: int, stop: int, offset: int) -> int:
         start = int(tried[np.searchsorted(lattice.below(tried), wanted, side="right") - 1])
         stop = min(start + step, stop)
     return start
-
-
-ROUNDING = Fraction(1, 2**35)
-"""What integers for real numbers can add to the privacy loss of two draws."""
-
-# The largest weight of a point is two to the first power; none is below the second number.
-_TOP_BITS, _LEAST_WEIGHT = 100, 1 << 40
-# From this many nats on, all points weigh the floor.
-_LEAST_WEIGHT_NATS = (_TOP_BITS - 40) * math.log(2)
 
 
 def change_range(q: Fraction) -> Fraction:

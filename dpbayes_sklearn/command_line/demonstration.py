@@ -75,6 +75,38 @@ DIGITS = Schema(
 
 OF_COUNTS = ("laplace", Laplace(noise="independent"), "fourier", "map", "sampler")
 
+_STYLE = """
+:root{color-scheme:light dark;--paper:#fff;--ink:#1c2128;--line:rgba(128,128,128,.3)}
+@media (prefers-color-scheme:dark){:root{--paper:#14171b;--ink:#dde3ea}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--paper);color:var(--ink);
+font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+main{max-width:70rem;margin:0 auto;padding:2.5rem 1.5rem 4rem}
+h1{font-size:1.9rem;line-height:1.2;margin:0 0 .6rem}
+h2{font-size:1.35rem;margin:3rem 0 .3rem;padding-top:1.6rem;border-top:1px solid var(--line)}
+h3{font-size:1rem;margin:1.8rem 0 .2rem}
+p{margin:.3rem 0;max-width:46rem}
+.figures,.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,28rem),1fr));
+gap:1rem 1.6rem;align-items:start;margin-top:1rem}
+.cards .dpbayes-card{margin:0}
+figure{margin:0}
+img{display:block;width:100%;height:auto;border-radius:6px;background:#fff}
+figcaption{font-size:.85rem;opacity:.72;margin-top:.3rem}
+@media (max-width:40rem){main{padding:1.5rem .9rem 3rem}.dpbayes-card table{font-size:.72rem}
+.dpbayes-card table th,.dpbayes-card table td{padding:.3rem .22rem}}
+footer{margin-top:4rem;font-size:.85rem;opacity:.72}
+"""
+_LEAD = (
+    "Each model below was fitted to personal records and released under differential privacy: the "
+    "budget epsilon bounds how much any one record can change what is released. The curves show "
+    "how much of the accuracy each mechanism keeps; the cards state the guarantees."
+)
+_TEXT = """\
+Bayesian inference under differential privacy: first a model of an invented table, with its plan,
+odds ratios, private score and ledger; then naive Bayes and linear regression with every mechanism,
+on data that ship with scikit-learn. Prints tables, and writes figures and a report to a folder.
+"""
+
 
 class Task(NamedTuple):
     """One predictor on one data set."""
@@ -241,35 +273,6 @@ def _pictures(task: Task, curve: PrivacyUtilityCurve, models: dict[str, Any]) ->
     return [picture for picture in drawn if picture is not None]
 
 
-_STYLE = """
-:root{color-scheme:light dark;--paper:#fff;--ink:#1c2128;--line:rgba(128,128,128,.3)}
-@media (prefers-color-scheme:dark){:root{--paper:#14171b;--ink:#dde3ea}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);
-font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-main{max-width:70rem;margin:0 auto;padding:2.5rem 1.5rem 4rem}
-h1{font-size:1.9rem;line-height:1.2;margin:0 0 .6rem}
-h2{font-size:1.35rem;margin:3rem 0 .3rem;padding-top:1.6rem;border-top:1px solid var(--line)}
-h3{font-size:1rem;margin:1.8rem 0 .2rem}
-p{margin:.3rem 0;max-width:46rem}
-.figures,.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,28rem),1fr));
-gap:1rem 1.6rem;align-items:start;margin-top:1rem}
-.cards .dpbayes-card{margin:0}
-figure{margin:0}
-img{display:block;width:100%;height:auto;border-radius:6px;background:#fff}
-figcaption{font-size:.85rem;opacity:.72;margin-top:.3rem}
-@media (max-width:40rem){main{padding:1.5rem .9rem 3rem}.dpbayes-card table{font-size:.72rem}
-.dpbayes-card table th,.dpbayes-card table td{padding:.3rem .22rem}}
-footer{margin-top:4rem;font-size:.85rem;opacity:.72}
-"""
-
-_LEAD = (
-    "Each model below was fitted to personal records and released under differential privacy: the "
-    "budget epsilon bounds how much any one record can change what is released. The curves show "
-    "how much of the accuracy each mechanism keeps; the cards state the guarantees."
-)
-
-
 def report(first: FirstModel, drawn: Sequence[Picture], results: Sequence[Result]) -> str:
     """Return the page; ``drawn`` are the figures of the first model."""
     packages = ("dpbayes_sklearn", "scikit-learn", "numpy")
@@ -327,13 +330,6 @@ def _figure(picture: Picture) -> Html:
     source = "data:image/png;base64," + b64encode(picture.png).decode("ascii")
     image = f'<img src="{source}" alt="{escape(picture.text)}">'
     return tag("figure", Html(image), tag("figcaption", picture.text))
-
-
-_TEXT = """\
-Bayesian inference under differential privacy: first a model of an invented table, with its plan,
-odds ratios, private score and ledger; then naive Bayes and linear regression with every mechanism,
-on data that ship with scikit-learn. Prints tables, and writes figures and a report to a folder.
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -28,6 +28,19 @@ _MISSING_CELL = ""  # What a line that is too short has in a column.
 REPLACED = "\ufffd"
 """What bytes that are not of the encoding of a file become."""
 
+# The fields of an interval, and those of categories, in a file.
+_FIELDS = ({"low", "high", "bins", "dates", "edges", "missing"}, {"values", "unseen", "dtype"})
+_OPTIONAL = {"guarantee"}  # Fields of a schema that a file may leave out.
+_BY_KIND: dict[Kind, dict[str, Any]] = {
+    "numbers": {"low": None, "high": None},
+    "dates": {"low": None, "high": None},
+    "booleans": {"values": [False, True]},
+    "text": {"values": []},
+}
+# Ends of the names of a ledger and of the files that SQLite puts beside it.
+_OF_SQLITE = ("", "-journal", "-wal", "-shm")
+_WRITTEN_BYTES = 2**20  # This many bytes are written at a time.
+
 
 class FileError(ValueError):
     """Raised if a file cannot be used; the message names files and columns, never values."""
@@ -50,11 +63,6 @@ def with_all_columns(schema: Schema, names: Sequence[str], others: Sequence[str 
     listed = {name: domain for name, domain in schema.columns.items() if name != "*"}
     columns = {**listed, **dict.fromkeys(rest, schema.columns["*"])}
     return replace(schema, columns=columns)
-
-
-# The fields of an interval, and those of categories, in a file.
-_FIELDS = ({"low", "high", "bins", "dates", "edges", "missing"}, {"values", "unseen", "dtype"})
-_OPTIONAL = {"guarantee"}  # Fields of a schema that a file may leave out.
 
 
 def read_schema(path: Path) -> Schema:
@@ -98,14 +106,6 @@ def _fields(path: Path) -> dict[str, Any]:
             f"The columns in {path.name} must be an object with one field for each column name."
         )
     return fields
-
-
-_BY_KIND: dict[Kind, dict[str, Any]] = {
-    "numbers": {"low": None, "high": None},
-    "dates": {"low": None, "high": None},
-    "booleans": {"values": [False, True]},
-    "text": {"values": []},
-}
 
 
 def skeleton(kinds: Mapping[str, Kind], target: str) -> str:
@@ -168,11 +168,6 @@ def _end(value: Any, name: str) -> float | date:
         raise FileError(
             f"low, high and missing of {name!r} must be numbers, or dates like 2020-01-31."
         ) from None
-
-
-# Ends of the names of a ledger and of the files that SQLite puts beside it.
-_OF_SQLITE = ("", "-journal", "-wal", "-shm")
-_WRITTEN_BYTES = 2**20  # This many bytes are written at a time.
 
 
 def refuse_to_overwrite(out: Path | None, read: Mapping[str, Path | None]) -> None:

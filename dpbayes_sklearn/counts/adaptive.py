@@ -52,6 +52,14 @@ _CLASS_NODES = 33  # The distribution of a class count is tabulated at this many
 # Rounding to integers gives a released count at least this variance.
 _ROUNDING_VARIANCE = 1.0 / 12.0
 
+_LEAST_FEATURES = 10  # With fewer features their effects do not correct the class counts.
+_EVIDENCE = 8.0  # Effects count if their squares exceed this many squared standard errors.
+_LINEAR_EFFECT = 0.5  # Up to this many log odds an effect is nearly linear in the shares.
+_MESSAGE_ROUNDS = 3  # Messages go this many times from rows to class counts.
+_DAMPING = 0.7  # Class counts move by this share of the way to their new values.
+# Noise has at least this variance: at a very large epsilon floats hold none.
+_LEAST_VARIANCE = 1e-12
+
 
 def prior_variance(released: FloatArray, n: float, variance: float) -> float:
     r"""Return the prior variance of class counts, learned from their spread.
@@ -158,11 +166,6 @@ def _adding_up(
     return mean, np.sqrt(np.maximum(left, (0.3 * spacing) ** 2))
 
 
-_LEAST_FEATURES = 10  # With fewer features their effects do not correct the class counts.
-_EVIDENCE = 8.0  # Effects count if their squares exceed this many squared standard errors.
-_LINEAR_EFFECT = 0.5  # Up to this many log odds an effect is nearly linear in the shares.
-
-
 @dataclass(frozen=True)
 class ClassEffects:
     """Effects of all classes on the features of some rows."""
@@ -248,10 +251,6 @@ def merge_counts(
     return np.asarray((a * w + b * v) / (v + w)), v * w / (v + w)
 
 
-_MESSAGE_ROUNDS = 3  # Messages go this many times from rows to class counts.
-_DAMPING = 0.7  # Class counts move by this share of the way to their new values.
-
-
 @dataclass(frozen=True)
 class AdaptiveTables:
     """Posterior moments of naive Bayes tables."""
@@ -335,10 +334,6 @@ def _effects(reading: Reading) -> list[ClassEffects]:
     spreads = [posterior[0] @ SPREADS for _, posterior in sorted(reading.posterior.items())]
     every = zip(reading.groups, reading.pooled, spreads, strict=True)
     return [class_effects(rows, m.mean, g, reading.counts) for rows, m, g in every]
-
-
-# Noise has at least this variance: at a very large epsilon floats hold none.
-_LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)

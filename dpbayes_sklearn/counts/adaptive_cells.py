@@ -56,6 +56,13 @@ _LEAST_NODE, _LARGEST_NODE = 1e-7, 1.0 - 1e-4  # The outermost nodes of a probab
 _CELLS_AT_A_TIME = 512
 _READING_WORK = 1 << 11  # One cell takes as long as reading this many cells of records.
 
+_NEGLIGIBLE_SPREAD = 0.01  # Spreads with a smaller posterior probability are left out.
+_BLOCK_NUMBERS = 400_000  # One block of cells has at most this many numbers.
+_DRAWING_ROUNDS = 30  # A sampler of cells and their sum takes this many turns.
+_LEAST_DRAWN = 1e-12  # Variances of cells, and drawn numbers, are at least this.
+# Up to this ratio of deviation to mean cells are drawn from a cut-off normal.
+_MOST_RELATIVE_SD = 0.97
+
 
 def beta_moments(
     m: FloatArray, concentration: FloatArray, y: FloatArray, v: FloatArray, n: FloatArray
@@ -136,9 +143,6 @@ def _nodes(
     # numbers side by side are sorted several times faster
     return np.ascontiguousarray(np.sort(nodes.T.copy(), axis=1).T)
 
-
-_NEGLIGIBLE_SPREAD = 0.01  # Spreads with a smaller posterior probability are left out.
-_BLOCK_NUMBERS = 400_000  # One block of cells has at most this many numbers.
 
 CellMoments = tuple[FloatArray, FloatArray]
 
@@ -227,10 +231,6 @@ def _smoothed(
     return y, v, concentration
 
 
-_DRAWING_ROUNDS = 30  # A sampler of cells and their sum takes this many turns.
-_LEAST_DRAWN = 1e-12  # Variances of cells, and drawn numbers, are at least this.
-# Up to this ratio of deviation to mean cells are drawn from a cut-off normal.
-_MOST_RELATIVE_SD = 0.97
 # Ratios of mean to deviation of a normal before it is cut off at 0.
 _STARTS = np.linspace(-12.0, 40.0, 2001)
 

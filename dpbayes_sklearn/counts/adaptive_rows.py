@@ -61,6 +61,18 @@ import numpy as np
 
 from dpbayes_sklearn._typing import FloatArray
 
+_POOLING_ROUNDS = 3  # h and its variance are estimated in turn this many times.
+_PSEUDO_FEATURES = 5.0  # The prior of what features share counts as this many features.
+_SHARED_FREEDOM = 8.0  # The common variance counts as 8 degrees of freedom in a feature's own.
+_CORRELATION_LENGTH = 0.1  # Correlation length of smooth rows, in units of a feature's range.
+_ROUGH_SHARE = 0.05  # Adjacent values share all but this part of smooth rows' variance.
+_MOST_SMOOTH_VALUES = 64  # With more values cells are coordinates themselves, and not smooth.
+_LEAST_VARIANCE = 1e-15  # Variances are at least this, so that their logarithms are finite.
+_NO_SPREAD = 0.1  # Prior probability of g = 0.
+_LOG_G_SD = 1.2  # Prior standard deviation of log g.
+_SMOOTH = 0.5  # Prior probability that rows of ordered values are smooth, if they spread at all.
+_EM_ROUNDS = 60  # The weights of the spreads are estimated in this many rounds of EM.
+
 
 @dataclass(frozen=True)
 class FeatureRows:
@@ -101,13 +113,6 @@ def group_rows(
         contrasts = stacked - stacked.mean(axis=2, keepdims=True)
         groups.append(FeatureRows(tuple(features), contrasts, noise, sequential))
     return groups
-
-
-_POOLING_ROUNDS = 3  # h and its variance are estimated in turn this many times.
-_PSEUDO_FEATURES = 5.0  # The prior of what features share counts as this many features.
-_SHARED_FREEDOM = 8.0  # The common variance counts as 8 degrees of freedom in a feature's own.
-_CORRELATION_LENGTH = 0.1  # Correlation length of smooth rows, in units of a feature's range.
-_ROUGH_SHARE = 0.05  # Adjacent values share all but this part of smooth rows' variance.
 
 
 @dataclass(frozen=True)
@@ -209,10 +214,6 @@ def _hyperprior(
     return center, variance
 
 
-_MOST_SMOOTH_VALUES = 64  # With more values cells are coordinates themselves, and not smooth.
-_LEAST_VARIANCE = 1e-15  # Variances are at least this, so that their logarithms are finite.
-
-
 @dataclass(frozen=True)
 class Components:
     """L coordinates of J features' rows."""
@@ -301,10 +302,6 @@ def _transposed(matrices: FloatArray) -> FloatArray:
 
 # Values of the spread g of the rows of a feature whose evidence is compared.
 SPREADS = np.array([0.0, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6])
-_NO_SPREAD = 0.1  # Prior probability of g = 0.
-_LOG_G_SD = 1.2  # Prior standard deviation of log g.
-_SMOOTH = 0.5  # Prior probability that rows of ordered values are smooth, if they spread at all.
-_EM_ROUNDS = 60  # The weights of the spreads are estimated in this many rounds of EM.
 
 
 @dataclass(frozen=True)

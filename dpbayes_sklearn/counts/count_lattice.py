@@ -34,6 +34,16 @@ _MOST_SUMMED = 2048  # Near zero the prior mass of this many points is summed, n
 _LEAST_SHARE = 1e-12
 _TINY_ALPHA = 1e-3  # Below it, differences of beta functions are rounding errors only.
 
+_WINDOW_NATS = 20.0  # A sum of noises leaves its window with probability exp(-20).
+_FINE_WORK = 1e8  # Up to this many products a table, every integer is visited (about 10 ms).
+_COARSE_WORK = 1e7  # A coarser lattice takes at most this many products a table.
+_MOST_WORK = 1e9  # No table takes more products than this (about a second).
+_MOST_WORK_OF_A_CELL = 1e6  # In tables of over a thousand cells, no cell takes more products.
+_RESOLUTION = 8.0  # A standard deviation has at least this many lattice points.
+_EVERY_COUNT = 64  # Up to this n all counts from 0 to n are visited.
+# If every lattice would take too many products, one of this many points is used.
+_FALLBACK_POINTS = 256
+
 
 def log_dirichlet_weight(alpha: float, k: npt.ArrayLike) -> FloatArray:
     """Log of Gamma(alpha + k) / (Gamma(alpha) k!), a cell's factor in a Dirichlet-multinomial.
@@ -150,16 +160,6 @@ def _split_mass(alphas: tuple[float, ...], length: int, step: float) -> FloatArr
 
 
 CountBounds = tuple[IntArray, IntArray]
-
-_WINDOW_NATS = 20.0  # A sum of noises leaves its window with probability exp(-20).
-_FINE_WORK = 1e8  # Up to this many products a table, every integer is visited (about 10 ms).
-_COARSE_WORK = 1e7  # A coarser lattice takes at most this many products a table.
-_MOST_WORK = 1e9  # No table takes more products than this (about a second).
-_MOST_WORK_OF_A_CELL = 1e6  # In tables of over a thousand cells, no cell takes more products.
-_RESOLUTION = 8.0  # A standard deviation has at least this many lattice points.
-_EVERY_COUNT = 64  # Up to this n all counts from 0 to n are visited.
-# If every lattice would take too many products, one of this many points is used.
-_FALLBACK_POINTS = 256
 
 
 @dataclass(frozen=True)

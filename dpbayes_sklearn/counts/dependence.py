@@ -94,6 +94,13 @@ LARGEST_SCORE = DEPENDENCE_STEPS * 2**32
 QUESTION_SHARE = Fraction(1, 4)
 """Share of the budget for the choice between a tree and none."""
 
+DEPENDENCE_PER_NOISE = 4
+"""How many records of dependence outweigh one record of noise."""
+LEAST_EPSILON = 1e-6
+"""Below this epsilon the noise of any tree outweighs its gain."""
+STAR, TREE = "star", "tree"
+"""Whether features depend on the class only, or on one of each other too."""
+
 
 class Scored(Protocol):
     """Exact scores of candidates: sensitive."""
@@ -228,13 +235,6 @@ class ColumnScores:
         return left, self.scores[left]
 
 
-DEPENDENCE_PER_NOISE = 4
-"""How many records of dependence outweigh one record of noise."""
-
-LEAST_EPSILON = 1e-6
-"""Below this epsilon the noise of any tree outweighs its gain."""
-
-
 @dataclass(frozen=True)
 class TreePrices:
     """Prices in steps of a score."""
@@ -290,8 +290,6 @@ def _steps(noise: FloatArray) -> IntArray:
 
 
 Edge = tuple[int, int]
-STAR, TREE = "star", "tree"
-"""Whether features depend on the class only, or on one of each other too."""
 
 
 def conditional_dependence(counts: IntArray) -> int:

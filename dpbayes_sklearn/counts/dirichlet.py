@@ -39,6 +39,16 @@ from dpbayes_sklearn.privacy.budget import Budget
 from dpbayes_sklearn.privacy.composition import zcdp_rho
 from dpbayes_sklearn.release import Facts
 
+_OMEGA = 0.2
+"""Truncation of probabilities: best of 0.02..0.4 in the naive Bayes experiment where tempering is
+needed."""
+_LEAST_OMEGA = 1e-9
+"""Probabilities are truncated at no less than this, however large epsilon is."""
+_LEAST_TAU, _MOST_TAU = 1e-12, 1e9
+"""Exponents of the likelihood between which the largest affordable one is looked for."""
+_COARSE = 33
+"""Points of the grid for ``score="posterior"``, whose score is the mass of a point."""
+
 
 @dataclass(frozen=True)
 class DirichletPrior:
@@ -117,20 +127,6 @@ def adaptive(
 
 _INFERENCE = {"plug_in": DirichletPosterior, "noise_aware": noise_aware, "adaptive": adaptive}
 """Inference is a function of the prior and of what was released."""
-
-
-_OMEGA = 0.2
-"""Truncation of probabilities: best of 0.02..0.4 in the naive Bayes experiment where tempering is
-needed."""
-
-_LEAST_OMEGA = 1e-9
-"""Probabilities are truncated at no less than this, however large epsilon is."""
-
-_LEAST_TAU, _MOST_TAU = 1e-12, 1e9
-"""Exponents of the likelihood between which the largest affordable one is looked for."""
-
-_COARSE = 33
-"""Points of the grid for ``score="posterior"``, whose score is the mass of a point."""
 
 
 class TemperedLaw(NamedTuple):

@@ -13,6 +13,10 @@ from dpbayes_sklearn.privacy.budget import PrivacyUnit
 # All tables together have at most this many cells, which memory must hold.
 _MOST_TABLE_CELLS = 2**26
 
+CLASS = "class"
+"""The name of the class node."""
+_MOST_CELLS = 1 << 22  # One table has at most this many cells.
+
 
 @dataclass(frozen=True)
 class Network:
@@ -107,12 +111,6 @@ def check_cells(network: Network) -> None:
             f"The tables of this model have {cells:,} cells, and at most {_MOST_TABLE_CELLS:,} can "
             "be released: declare fewer bins or categories."
         )
-
-
-CLASS = "class"
-"""The name of the class node."""
-
-_MOST_CELLS = 1 << 22  # One table has at most this many cells.
 
 
 class LearnedParents(dict[str, list[str]]):

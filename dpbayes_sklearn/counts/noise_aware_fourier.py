@@ -53,6 +53,9 @@ _EVERY_COUNT = 64  # Up to this n all counts from 0 to n are visited.
 # If a plane sums to less than this, products underflowed: add logarithms instead.
 _UNDERFLOW = 1e-200
 
+_PROJECTION_STEPS = 2000  # A projection ends after at most this many steps.
+_POWER_STEPS = 30  # The largest eigenvalue is found in this many steps of the power method.
+
 
 @dataclass(frozen=True)
 class _Plane:
@@ -266,10 +269,6 @@ def _on_plane(factors: list[FloatArray], by: np.ufunc) -> FloatArray:
     by(plane, row_0[:, :, None], out=plane)
     by(plane, row_1[:, None, :], out=plane)
     return plane
-
-
-_PROJECTION_STEPS = 2000  # A projection ends after at most this many steps.
-_POWER_STEPS = 30  # The largest eigenvalue is found in this many steps of the power method.
 
 
 def nonnegative_fit(network: Network, blocks: Blocks, n: int, tolerance: float) -> Tables:

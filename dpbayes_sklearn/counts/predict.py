@@ -34,6 +34,11 @@ from dpbayes_sklearn.data.records import Table
 RowFunction = Callable[[FloatArray], AnyArray]
 """A function of log p(x, c), one row for each record and one column for each class."""
 
+_FEW_ROWS = 64  # Fewer rows do not pay for tables of groups.
+_FEW_CLASSES = 4  # Up to here products with one vector for each class are faster.
+_TERMS = 1 << 17  # This many terms are added up at a time.
+_CACHE_CELLS = 1 << 16  # Tables of up to half a megabyte of doubles stay in the cache.
+
 
 class Classifying(Protocol):
     """A posterior of a discrete network."""
@@ -88,12 +93,6 @@ def _finite_top(joint: FloatArray) -> FloatArray:
     top: FloatArray = joint.max(axis=1, keepdims=True)
     top[np.isneginf(top)] = 0.0
     return top
-
-
-_FEW_ROWS = 64  # Fewer rows do not pay for tables of groups.
-_FEW_CLASSES = 4  # Up to here products with one vector for each class are faster.
-_TERMS = 1 << 17  # This many terms are added up at a time.
-_CACHE_CELLS = 1 << 16  # Tables of up to half a megabyte of doubles stay in the cache.
 
 
 class _Groups(NamedTuple):

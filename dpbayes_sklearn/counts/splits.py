@@ -57,6 +57,9 @@ from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.finite import integer_weights, rounding_loss
 from dpbayes_sklearn.privacy.budget import PrivacyUnit
 
+_MOST_ENUMERATED = 1000  # Up to this many records the loss of every pair of counts is computed.
+_PRECISION_OF_SEARCH = 1e-9  # A value may be smaller than the largest affordable one by this part.
+
 
 class Split(NamedTuple):
     """A cut of the values ``start..stop-1`` into ``start..middle-1`` and ``middle..stop-1``."""
@@ -142,9 +145,6 @@ def leaf_probabilities(left: FloatArray) -> FloatArray:
     h = signs(left.shape[-1] + 1)
     turns = np.where(h > 0, left[..., None, :], np.where(h < 0, 1 - left[..., None, :], 1.0))
     return np.asarray(turns.prod(axis=-1))
-
-
-_MOST_ENUMERATED = 1000  # Up to this many records the loss of every pair of counts is computed.
 
 
 def log_odds_of(omega: float) -> float:
@@ -256,7 +256,6 @@ class SplitGrid:
 
 
 _ROUND_UP = Context(prec=12, rounding=ROUND_CEILING)  # Rounds numbers up to twelve digits.
-_PRECISION_OF_SEARCH = 1e-9  # A value may be smaller than the largest affordable one by this part.
 
 SplitPriors = list[tuple[FloatArray, FloatArray]]
 """For every node the prior powers (a, b) of its splits."""

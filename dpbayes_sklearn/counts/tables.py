@@ -50,6 +50,8 @@ _JOINT_CELLS = 1 << 12  # Joint tables of several columns stay in the cache up t
 _ROWS_A_CELL = 8  # With fewer rows a cell, adding up joint cells takes as long as counting.
 _STORED_AT_A_TIME = 1 << 18  # This many stored values of sparse rows are counted at a time.
 
+_WEIGHT_STEPS = 2  # The weight of the smallest table has this many steps.
+
 
 class Space:
     """Memory that is used again for every chunk: fresh memory costs more than the counting."""
@@ -195,9 +197,6 @@ def count_sparse_star(
     not_stored = of_class[:, None] - counts.sum(axis=2)
     counts[:, np.arange(d), encoder.zeros(table.dtype)] += not_stored
     return (*(counts[:, j, : network.sizes[j]] for j in range(d)), of_class)
-
-
-_WEIGHT_STEPS = 2  # The weight of the smallest table has this many steps.
 
 
 def table_weights(sizes: Sequence[int]) -> tuple[int, ...]:

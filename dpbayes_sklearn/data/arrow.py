@@ -33,6 +33,9 @@ from dpbayes_sklearn.schema.values import Kind, cells_of, kind_of
 
 _ROWS_A_BATCH = 1 << 16  # Engines send batches of a few thousand rows; these are put together.
 
+_STREAMS = ("collect_batches", "to_pyarrow_batches", "scanner", "toArrow", "__arrow_c_stream__")
+"""Of a polars LazyFrame, ibis, a dataset of pyarrow, Spark, and anything else with a stream."""
+
 
 class ArrowFrame:
     """A table of Arrow, indexed by position like a frame of pandas or polars."""
@@ -97,10 +100,6 @@ def is_stream(X: Any) -> bool:
     here = is_partitioned(X) or _has(X, "iloc", "get_column", "to_pylist")
     series = _has(X, "dtype")  # a Series of pandas or polars has a stream, too
     return not (here or series) and _has(X, *_STREAMS)
-
-
-_STREAMS = ("collect_batches", "to_pyarrow_batches", "scanner", "toArrow", "__arrow_c_stream__")
-"""Of a polars LazyFrame, ibis, a dataset of pyarrow, Spark, and anything else with a stream."""
 
 
 def spooled(X: Any, declared: Mapping[Any, Any] | None = None, coded: Collection[str] = ()) -> Any:

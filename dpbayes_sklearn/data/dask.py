@@ -50,6 +50,8 @@ _ISO_DATE = re.compile(  # Pandas also reads "now", as another date every time.
     r"-?\d+-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d(:?\d\d)?)?)?", re.ASCII
 )
 
+_FAN_IN = 8  # One task adds up this many answers.
+
 
 def reader_of(dtype: Any) -> Reader | None:
     """Return how a declared type reads a text, None where it does not say: there texts stay.
@@ -134,8 +136,6 @@ def _in_unit(value: Any, dtype: np.dtype[Any]) -> Any:
     declared = value.astype(dtype)
     return declared if declared.astype(value.dtype) == value else value
 
-
-_FAN_IN = 8  # One task adds up this many answers.
 
 A = TypeVar("A", bound=Addable)
 

@@ -22,6 +22,14 @@ from dpbayes_sklearn.schema.values import Column, Repeated
 
 _NUMBERS_IN_A_CALL = 4096  # Numpy should compute at least this many numbers in one call.
 
+_MOST_VALUES = 2**16  # Codes of 16 bits can hold this many values.
+_MOST_EXACT = 2**53  # Up to here every integer is a float.
+_STORED_AT_A_TIME = 1 << 21  # This many stored values of a sparse matrix are encoded at a time.
+_CELLS_AT_A_TIME = 1 << 27  # At most this many cells, stored or not, are encoded at a time.
+_CACHE_CELLS = 1 << 17  # A megabyte of doubles stays in the cache from one operation to the next.
+# Operands of any numeric type are computed with as doubles.
+_IN_DOUBLES: Any = {"dtype": np.float64, "casting": "same_kind"}
+
 
 class PerColumn:
     """One number for each column; if they are all the same, one for all.
@@ -112,15 +120,6 @@ class SparseCodes:
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 """Codes of a chunk of rows: bytes, or 16 bits where a column has more than 256 values."""
-
-
-_MOST_VALUES = 2**16  # Codes of 16 bits can hold this many values.
-_MOST_EXACT = 2**53  # Up to here every integer is a float.
-_STORED_AT_A_TIME = 1 << 21  # This many stored values of a sparse matrix are encoded at a time.
-_CELLS_AT_A_TIME = 1 << 27  # At most this many cells, stored or not, are encoded at a time.
-_CACHE_CELLS = 1 << 17  # A megabyte of doubles stays in the cache from one operation to the next.
-# Operands of any numeric type are computed with as doubles.
-_IN_DOUBLES: Any = {"dtype": np.float64, "casting": "same_kind"}
 
 
 class _Alike(NamedTuple):

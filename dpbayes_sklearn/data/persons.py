@@ -48,6 +48,25 @@ _ATTOSECONDS = {
     },
 }
 
+_PLAIN = "biufUSmM"  # Values of types of these kinds are compared exactly by numpy.
+PROTECTION: dict[str, list[Any]] = {"privacy_unit": [str, PrivacyUnit]}
+"""The constraint of the parameter; :func:`declared_unit` checks its value."""
+COUNTED = "the number of records that count, with a label and at most {} of a person, is public"
+"""Under "replace", where it is used and published without noise."""
+PERSONS_STREAM = 2**17
+"""The stream of a seed that draws which records of a person count."""
+_WEIGHTS_STREAM = 2**18  # The stream of a seed that rounds weights.
+PROMISED = "no person has more than {} of the records, as declared"
+OWN_WEIGHTS = "no weight depends on other records, as one that was adjusted to their totals does"
+"""Where weights are given: one record would change how often others count."""
+NO_GROUPS = (
+    "A person is the privacy unit, but groups, whose record each row is, were not given. Pass "
+    "them, as in fit(X, y, groups=table['patient']). Meta-estimators of scikit-learn, such as "
+    "GridSearchCV, pass them on after sklearn.set_config(enable_metadata_routing=True) and "
+    "estimator.set_fit_request(groups=True). If nobody can have more than {0} of the rows, declare "
+    "it: PrivacyUnit('person', max_records={0}, by_construction=True). Nothing was spent."
+)
+
 
 def canonical(label: Any) -> Hashable | None:
     """Return the form of a label, None if it is missing or of a type that is not listed.
@@ -171,9 +190,6 @@ def fewest_left(person: Positions, held_out: int) -> int:
     return int(np.sort(np.bincount(person))[: -held_out or None].sum())
 
 
-_PLAIN = "biufUSmM"  # Values of types of these kinds are compared exactly by numpy.
-
-
 def read_groups(groups: Any, n_rows: int, name: str = "groups") -> AnyArray:
     """Return the labels of persons, or weights, as one column in memory, one for each record."""
     labels = column_here(framed_column(groups, name))
@@ -240,30 +256,6 @@ def codes_of(labels: AnyArray) -> npt.NDArray[np.intp]:
 
 WEIGHTS: dict[str, list[Any]] = {"max_weight": [Range(Integral, 1, 2**15, closed="both"), None]}
 """The constraint of the parameter, for estimators that take weights."""
-
-PROTECTION: dict[str, list[Any]] = {"privacy_unit": [str, PrivacyUnit]}
-"""The constraint of the parameter; :func:`declared_unit` checks its value."""
-
-COUNTED = "the number of records that count, with a label and at most {} of a person, is public"
-"""Under "replace", where it is used and published without noise."""
-
-PERSONS_STREAM = 2**17
-"""The stream of a seed that draws which records of a person count."""
-
-_WEIGHTS_STREAM = 2**18  # The stream of a seed that rounds weights.
-
-PROMISED = "no person has more than {} of the records, as declared"
-
-OWN_WEIGHTS = "no weight depends on other records, as one that was adjusted to their totals does"
-"""Where weights are given: one record would change how often others count."""
-
-NO_GROUPS = (
-    "A person is the privacy unit, but groups, whose record each row is, were not given. Pass "
-    "them, as in fit(X, y, groups=table['patient']). Meta-estimators of scikit-learn, such as "
-    "GridSearchCV, pass them on after sklearn.set_config(enable_metadata_routing=True) and "
-    "estimator.set_fit_request(groups=True). If nobody can have more than {0} of the rows, declare "
-    "it: PrivacyUnit('person', max_records={0}, by_construction=True). Nothing was spent."
-)
 
 
 def declared_unit(estimator: Any) -> PrivacyUnit:

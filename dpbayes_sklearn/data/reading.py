@@ -50,6 +50,10 @@ _HINTS: Hints = {
     ("booleans", "objects"): " Give it a type first, for instance with its convert_dtypes().",
 }
 
+# A column with more distinct labels may hold names or numbers of people, not classes.
+_MOST_LABELS = 256
+_LABELS = (str, bytes, Number, np.generic)  # Labels of these types can be compared and hashed.
+
 
 def read_records(
     estimator: Any,
@@ -258,11 +262,6 @@ def read_column(X: Any, *, may_be_empty: bool = False) -> AnyArray:
     if len(values) == 0 and not may_be_empty:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
     return values
-
-
-# A column with more distinct labels may hold names or numbers of people, not classes.
-_MOST_LABELS = 256
-_LABELS = (str, bytes, Number, np.generic)  # Labels of these types can be compared and hashed.
 
 
 def features_read(names: Sequence[str] | None, declared: Sequence[Domain | None]) -> str:

@@ -43,6 +43,10 @@ CHUNK_CELLS = 1 << 21
 _MOST_ROWS = 1 << 17  # This many rows are read at a time.
 _COPIED_PART = 4  # Records that are copied first are this many times fewer at a time.
 
+_CELLS_A_THREAD = 1 << 20  # Minimum cells per thread: with fewer a thread costs more than it saves.
+# Up to this many columns, threads of BLAS wait for each other longer than they work.
+_SMALL_MATRIX = 300
+
 
 def rows_at_once(n_columns: int) -> int:
     """Return how many rows are read at a time, by the number of columns."""
@@ -256,8 +260,6 @@ def column_kind(values: Any) -> Kind:
     return kind_of_column(values)
 
 
-_CELLS_A_THREAD = 1 << 20  # Minimum cells per thread: with fewer a thread costs more than it saves.
-
 P = TypeVar("P")
 R = TypeVar("R")
 
@@ -352,8 +354,6 @@ class _Blas:
 
 _BLAS = _Blas()
 hold_while_forking(_BLAS.lock)
-# Up to this many columns, threads of BLAS wait for each other longer than they work.
-_SMALL_MATRIX = 300
 
 
 def blas_for(columns: int) -> AbstractContextManager[None]:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 # Features are ordered by information from this many draws of the posterior.
 _INFORMATION_DRAWS = 400
 
+_DENSITY_DRAWS = 2000  # Densities are drawn from this many draws of the posterior.
+_SHOWN_FEATURES = 12  # This many features are shown: the most informative ones.
+
 
 def informative_features(model: BayesianNaiveBayes, n_features: int) -> dict[str, FloatArray]:
     """Return posterior draws of I(feature; class) in nats, for the most informative features.
@@ -49,10 +52,6 @@ def informative_features(model: BayesianNaiveBayes, n_features: int) -> dict[str
         for j in chosen
     }
     return dict(sorted(draws.items(), key=lambda item: -item[1].mean()))
-
-
-_DENSITY_DRAWS = 2000  # Densities are drawn from this many draws of the posterior.
-_SHOWN_FEATURES = 12  # This many features are shown: the most informative ones.
 
 
 class MarginalLaw(Protocol):

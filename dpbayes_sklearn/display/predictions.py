@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
+_LONGEST_BAR = 1.5  # Bars are cut off at this many times the largest effect.
+_MOST_ROTATED = 6  # More labels than this are written at an angle.
+
 
 class ReliabilityCurve(NamedTuple):
     """Mean confidence, accuracy and number of records of every group of predictions.
@@ -321,10 +324,6 @@ class CoverageDisplay(_Calibration):
         self._finish(ax, self.levels, self.coverage, color, 0.0)
         ax.set(xlabel="stated level of the interval", ylabel="share of targets within it")
         return self
-
-
-_LONGEST_BAR = 1.5  # Bars are cut off at this many times the largest effect.
-_MOST_ROTATED = 6  # More labels than this are written at an angle.
 
 
 class ContributionDisplay(Drawn):

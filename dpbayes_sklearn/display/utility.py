@@ -27,6 +27,8 @@ FoldScores = Mapping[str, Mapping[float, Sequence[float]]]
 # Budgets at which utility is measured unless others are given.
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 
+_BANDS = ("fill_between", "errorbar", None)  # How the spread of repetitions can be drawn.
+
 
 class PrivacyUtilityCurve(NamedTuple):
     """Scores of the folds for every mechanism and epsilon, and the mean one without privacy."""
@@ -127,9 +129,6 @@ def _all_mechanisms(estimator: Any, prefix: str) -> list[str]:
 
 def _label(mechanism: str | Mechanism) -> str:
     return mechanism if isinstance(mechanism, str) else repr(mechanism)
-
-
-_BANDS = ("fill_between", "errorbar", None)  # How the spread of repetitions can be drawn.
 
 
 class PrivacyUtilityDisplay(Drawn):

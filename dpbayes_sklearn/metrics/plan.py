@@ -45,6 +45,19 @@ from dpbayes_sklearn.release import Step, StepPlan, composed
 # Prior of a loss's variance over the largest possible one: median, and deviation of its log.
 _USUAL_LOSS_VARIANCE, _LOG_LOSS_VARIANCE_SD = 0.3, 0.8
 
+BESIDES = "the cost of the evaluated model is added if it was fitted to the same people"
+# Names of the number of records among sums, and of the tables of those without a target and of
+# those whose errors are cut.
+COUNT, MISSING, CUT, SPREADS = "count", "missing", "cut", "spreads"
+_MISSING_DEVIATIONS = 3.0  # A number of them below this many standard deviations counts as none.
+# Parts of the budget: of sums and every table; squared influences and the share of errors that are
+# cut have less, and the number of records without a target is free: a record that changes it
+# changes the sums by half at most.
+_NEED, _NEEDS = 5, {SPREADS: 1, CUT: 1, MISSING: 0}
+_USUAL_BINS = 40  # A table has this many bins if the number of records is secret.
+_LEAST_BINS = {"scores": 10, "confidence": 5}  # A table has at least this many bins.
+_MOST_BINS = {"scores": 60, "confidence": 10}  # A table has at most this many bins.
+
 
 class ConfusionMatrix(NamedTuple):
     """Counts by true class (rows) and predicted class, each with an interval."""
@@ -279,20 +292,6 @@ def _share(part: Noisy, whole: Noisy, level: float) -> Score:
     """Return the share of some records among others."""
     n = max(whole.value, 1.0)
     return ratio(part, whole, lambda a: n * a * (1 - a), (0.0, 1.0), level)
-
-
-BESIDES = "the cost of the evaluated model is added if it was fitted to the same people"
-# Names of the number of records among sums, and of the tables of those without a target and of
-# those whose errors are cut.
-COUNT, MISSING, CUT, SPREADS = "count", "missing", "cut", "spreads"
-_MISSING_DEVIATIONS = 3.0  # A number of them below this many standard deviations counts as none.
-# Parts of the budget: of sums and every table; squared influences and the share of errors that are
-# cut have less, and the number of records without a target is free: a record that changes it
-# changes the sums by half at most.
-_NEED, _NEEDS = 5, {SPREADS: 1, CUT: 1, MISSING: 0}
-_USUAL_BINS = 40  # A table has this many bins if the number of records is secret.
-_LEAST_BINS = {"scores": 10, "confidence": 5}  # A table has at least this many bins.
-_MOST_BINS = {"scores": 60, "confidence": 10}  # A table has at most this many bins.
 
 
 @dataclass(frozen=True)

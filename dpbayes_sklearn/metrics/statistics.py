@@ -47,6 +47,10 @@ SCORE_STEPS = 2**20
 
 _MOST_RECORDS = 2**40  # With this many records no sum of steps exceeds 64 bits.
 
+OUTERMOST_LOGIT = 6.0
+"""Logit of the outermost edge between bins of scores."""
+_OUTERMOST_CONFIDENCE = 0.998  # Probability of the outermost edge between bins of confidence.
+
 
 @dataclass(frozen=True)
 class Range:
@@ -150,11 +154,6 @@ class ScoreSums:
             variance = representable_variance(number * cls.sensitivity(unit) ** 2 / (2 * rho))
             return DiscreteGaussian((variance,), (number,))
         return SupNorm.of((SCORE_STEPS,) * number, unit.n_changed, epsilon)
-
-
-OUTERMOST_LOGIT = 6.0
-"""Logit of the outermost edge between bins of scores."""
-_OUTERMOST_CONFIDENCE = 0.998  # Probability of the outermost edge between bins of confidence.
 
 
 class Labelled(NamedTuple):

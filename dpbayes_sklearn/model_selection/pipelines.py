@@ -35,6 +35,8 @@ from dpbayes_sklearn.privacy.budget import PrivacyUnit
 from dpbayes_sklearn.release import Facts, Plan, Release
 from dpbayes_sklearn.schema import Domain
 
+PASSES = ("passthrough", None)  # Steps of a pipeline that do nothing.
+
 
 class Prepaid(BudgetAccountant):
     """The accountant of fits inside a search, which is charged as a whole: records nothing."""
@@ -64,9 +66,6 @@ class Prepaid(BudgetAccountant):
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return Prepaid, ()
-
-
-PASSES = ("passthrough", None)  # Steps of a pipeline that do nothing.
 
 
 def private_steps(pipeline: Pipeline) -> list[tuple[str, AnyEstimator]]:

@@ -77,6 +77,9 @@ from dpbayes_sklearn.schema.values import Kind, kind_of, kind_of_column
 # The cell of a rehearsal, by the kind of its column; 0 for all others.
 _STAND_IN_CELLS: dict[Kind, Any] = {"text": "", "booleans": False}
 
+# Logarithms of numbers above one have a smaller relative error than this.
+_LOG_ERROR = Fraction(10**12 + 1, 10**12)
+
 
 class StandIns(NamedTuple):
     """Public: made-up records, their targets, and whose they are."""
@@ -267,10 +270,6 @@ def search_cost(
     n_runs = runs_per_candidate * len(candidates)
     total = round_up(PRICE[stopping] * per_run)
     return SearchCost(total, round_up(per_run), n_runs, *map(len, parts))
-
-
-# Logarithms of numbers above one have a smaller relative error than this.
-_LOG_ERROR = Fraction(10**12 + 1, 10**12)
 
 
 def winner_epsilon(rho: Exact, delta: Exact, eta: int, inverse: int, mean: float) -> Fraction:

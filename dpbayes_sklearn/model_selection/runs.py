@@ -84,6 +84,9 @@ _OWN = {
     "privacy_unit": "a guarantee has one unit; set privacy_unit of the estimator",
 }
 
+MOST_RUNS = 10**6
+"""Largest mean of the number of runs."""
+
 
 class Run(NamedTuple):
     """What a run may publish: its noisy score, the number of its candidate and its model."""
@@ -306,10 +309,6 @@ def held_out(
     tails = np.zeros(persons, np.bool_)
     tails[noise.positions(persons, held)] = True
     return place[~tails[person]], place[tails[person]]
-
-
-MOST_RUNS = 10**6
-"""Largest mean of the number of runs."""
 
 
 class HeldOutSplit(NamedTuple):

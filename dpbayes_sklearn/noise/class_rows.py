@@ -63,6 +63,10 @@ from dpbayes_sklearn.noise.law import (
     representable_scale,
 )
 
+_MOST_AT_A_TIME = 1 << 15  # At most this many geometric variables are drawn at a time.
+_MOST_TRIES = 1 << 16  # No noise takes this many tries if the source works.
+_BITS = 128  # Numbers of rows are bounded to about this many bits.
+
 
 @dataclass(frozen=True)
 class ClassRows(NoiseLaw):
@@ -249,10 +253,6 @@ def _log_binomial(n: int, i: FloatArray) -> FloatArray:
 
 
 DrawnRows = tuple[int, list[IntArray]]
-
-_MOST_AT_A_TIME = 1 << 15  # At most this many geometric variables are drawn at a time.
-_MOST_TRIES = 1 << 16  # No noise takes this many tries if the source works.
-_BITS = 128  # Numbers of rows are bounded to about this many bits.
 
 
 @draw.register

@@ -47,6 +47,17 @@ from dpbayes_sklearn.noise.law import NO_NOISE, Chernoff, Marginal, NoiseLaw, dr
 
 _WIDEST_WINDOW = 40.0  # No window reaches farther out than this many standard deviations.
 
+MAX_VARIANCE = 2**80  # Noise of a larger variance would overflow 64 bits.
+MAX_VARIANCE_TERM = 2**54
+"""Largest P and B. A proposal is below 129 t, so d < 129 B < 2**63 and 256 B < 2**64."""
+_TOSSES = 1024
+"""More tosses of one coin are never needed: either a <= 4 * 129, or a is large because sigma² is
+below 1/2; then s/B > 1/2, and so many successes have probability below exp(-255)."""
+DRAW_LATTICE = 2.0**-20
+"""Released entries are whole multiples of this fraction of the radius."""
+_PROPOSALS_AT_A_TIME = 1024  # This many proposals are made at a time.
+_LEAST_EIGENVALUE = 1e-12  # Smaller eigenvalues, in units of 1/B², change the density by no more.
+
 
 @dataclass(frozen=True)
 class GaussianMarginal(Chernoff):
@@ -137,21 +148,11 @@ class DiscreteGaussian(NoiseLaw):
         return rho
 
 
-MAX_VARIANCE = 2**80  # Noise of a larger variance would overflow 64 bits.
-MAX_VARIANCE_TERM = 2**54
-"""Largest P and B. A proposal is below 129 t, so d < 129 B < 2**63 and 256 B < 2**64."""
-
-
 def drawable(law: DiscreteGaussian) -> DiscreteGaussian:
     """Return a law, or refuse it if its variance is too large to be drawn."""
     if max(law.parameters, default=0) > MAX_VARIANCE:
         raise ValueError("epsilon and delta are too small for any noise that can be drawn.")
     return law
-
-
-_TOSSES = 1024
-"""More tosses of one coin are never needed: either a <= 4 * 129, or a is large because sigma² is
-below 1/2; then s/B > 1/2, and so many successes have probability below exp(-255)."""
 
 
 def representable_variance(variance: Fraction | int) -> Fraction:
@@ -306,13 +307,6 @@ def _bernoulli_exp_half(
         active, u, v = active[success], u[success], v[both]
         odd[active] = k % 2 == 0
     return odd
-
-
-DRAW_LATTICE = 2.0**-20
-"""Released entries are whole multiples of this fraction of the radius."""
-
-_PROPOSALS_AT_A_TIME = 1024  # This many proposals are made at a time.
-_LEAST_EIGENVALUE = 1e-12  # Smaller eigenvalues, in units of 1/B², change the density by no more.
 
 
 def ball_gaussian(

@@ -59,6 +59,13 @@ from dpbayes_sklearn.noise.law import (
     representable_scale,
 )
 
+WORDS = ((2**8, np.uint16), (2**24, np.uint32), (MAX_TERM, np.uint64))
+"""The shortest word for each numerator: 8 bits are spare, as `bernoulli_exp` needs."""
+_DIGITS_MARGIN = 1 + Fraction(1, 10**30)  # This factor is far above the error of 60 digits.
+_MOST_REACH = 2**61  # A truncation beyond this would overflow 64 bits.
+_LEAST_DELTA = Fraction(1, 10**300)  # A smaller delta above 0 is refused.
+_MOST_SCALES = 10_000  # Beyond this many scales noise is far less likely than any delta.
+
 
 @dataclass(frozen=True)
 class LaplaceMarginal(Chernoff):
@@ -216,10 +223,6 @@ def discrete_laplace_survival(k: npt.ArrayLike, scale: Fraction | float) -> Floa
     return np.where(at_least <= 0, 1.0, tail)
 
 
-WORDS = ((2**8, np.uint16), (2**24, np.uint32), (MAX_TERM, np.uint64))
-"""The shortest word for each numerator: 8 bits are spare, as `bernoulli_exp` needs."""
-
-
 @draw.register
 def _(law: DiscreteLaplace, count: int, source: RandomSource) -> IntArray:
     """Draw all numbers of one scale at once, because that is faster."""
@@ -314,10 +317,6 @@ def _magnitudes(scale: Fraction, count: int, source: RandomSource) -> IntArray:
 
 
 _SIXTY_DIGITS = Context(prec=60)  # Exponentials are computed with 60 digits.
-_DIGITS_MARGIN = 1 + Fraction(1, 10**30)  # This factor is far above the error of 60 digits.
-_MOST_REACH = 2**61  # A truncation beyond this would overflow 64 bits.
-_LEAST_DELTA = Fraction(1, 10**300)  # A smaller delta above 0 is refused.
-_MOST_SCALES = 10_000  # Beyond this many scales noise is far less likely than any delta.
 
 
 @dataclass(frozen=True)

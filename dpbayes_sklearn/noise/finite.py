@@ -83,6 +83,12 @@ from dpbayes_sklearn.noise.integers import MAX_ROUNDS, RandomSource, rounds, uni
 TOTAL_BITS = 62  # The weights of a row add up to about two to this power.
 MAX_POINTS = 2**18  # A finite distribution has at most this many points.
 
+MAX_CHOICES = 64  # Permute-and-flip chooses among at most this many candidates.
+ETA = {"geometric": 1, "logarithmic": 0}
+"""Shape of the law of the number of runs."""
+# At least a third of the proposals is accepted, so twice as many may be needed.
+_PROPOSALS = 2 * MAX_ROUNDS
+
 
 def _half_bits(points: int) -> int:
     """h, the smallest integer with points <= 4**h."""
@@ -167,9 +173,6 @@ class Choice(NamedTuple):
     spread: int
 
 
-MAX_CHOICES = 64  # Permute-and-flip chooses among at most this many candidates.
-
-
 def choice_log_law(scores: FloatArray) -> FloatArray:
     """Return the log probabilities of up to 64 candidates (..., R), from their scores in nats.
 
@@ -203,15 +206,8 @@ def choice_loss(candidates: int, magnitude: float) -> float:
     return rounding_loss(candidates, magnitude + 2.0**10)
 
 
-ETA = {"geometric": 1, "logarithmic": 0}
-"""Shape of the law of the number of runs."""
-
 PRICE = {name: 2 + eta for name, eta in ETA.items()}
 """Privacy cost of the selected run, in units of one run's pure epsilon."""
-
-
-# At least a third of the proposals is accepted, so twice as many may be needed.
-_PROPOSALS = 2 * MAX_ROUNDS
 
 
 @dataclass(frozen=True)

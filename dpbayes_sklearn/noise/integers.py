@@ -25,6 +25,13 @@ RandomSource = Callable[[int], bytes]
 Seed: TypeAlias = int | np.random.RandomState | None
 """What the parameter ``random_state`` of an estimator may be."""
 
+MAX_ROUNDS = 256
+"""Rounds after which a loop concludes that its random source is broken, and raises.
+
+With true randomness this has probability below 2**-256 (rejected words, at most half of them a
+round), 1/255! (the series of `bernoulli_exp`) or exp(-127) (`geometric`).
+"""
+
 
 def random_source(random_state: Seed = None, stream: int = 0) -> RandomSource:
     """Return the source of noise for one release.
@@ -71,13 +78,6 @@ class _Ahead:
 
 Words: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 """An array of unsigned machine words."""
-
-MAX_ROUNDS = 256
-"""Rounds after which a loop concludes that its random source is broken, and raises.
-
-With true randomness this has probability below 2**-256 (rejected words, at most half of them a
-round), 1/255! (the series of `bernoulli_exp`) or exp(-127) (`geometric`).
-"""
 
 
 def rounds(first: int = 1, last: int = MAX_ROUNDS) -> Iterator[int]:

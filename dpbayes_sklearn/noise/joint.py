@@ -82,6 +82,11 @@ _LEVELS = 40  # The continued fraction, used far out only, has this many levels.
 # The flat part of a density ends within this many standard deviations of the radius.
 _FLAT_END = 4.5
 
+_DRAWN_CELLS = 1 << 18  # This many cells are drawn at a time.
+MAX_SCALE = 2**40
+"""Keeps a sum of 2**15 cells far below 2**63."""
+MAX_CELLS = 2**15  # A row has at most this many cells.
+
 
 @dataclass(frozen=True)
 class SupNorm(NoiseLaw):
@@ -221,9 +226,6 @@ def _far_out(order: float, x: FloatArray) -> FloatArray:
     return np.asarray(order * np.log(x) - x - gammaln(order) - np.log(fraction))
 
 
-_DRAWN_CELLS = 1 << 18  # This many cells are drawn at a time.
-
-
 @draw.register
 def _(law: SupNorm, count: int, source: RandomSource) -> IntArray:
     return discrete_boxes(np.array(law.sides), law.steps, count, source)
@@ -264,11 +266,6 @@ def _radii(sides: IntArray, scale: Fraction, count: int, source: RandomSource) -
         successes = (coins < doubled * radius + np.uint64(1)).all(axis=1)
         found = np.concatenate([found, proposed[successes]])
     return found[:count]
-
-
-MAX_SCALE = 2**40
-"""Keeps a sum of 2**15 cells far below 2**63."""
-MAX_CELLS = 2**15  # A row has at most this many cells.
 
 
 @dataclass(frozen=True)

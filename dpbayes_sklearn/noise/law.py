@@ -18,6 +18,20 @@ import numpy as np
 from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.noise.integers import RandomSource
 
+# The sharpest term is covered by this many lattice points, if it is that wide.
+_SHARPEST_POINTS = 64.0
+_TABULATED_NATS = 60.0  # A tabulated density ends where it has fallen by this many nats.
+# The densities that are convolved end where they have fallen by this many nats.
+_CONVOLVED_NATS = 90.0
+MAX_TERM = 2**56
+"""Largest numerator and denominator that the samplers take.
+
+Then t*k < 2**64 for every k that `bernoulli_exp` reaches, and u + t*v < 2**63 for every
+v that `geometric` returns: no product can overflow.
+"""
+_FINEST_GRID_OF_NOISE = 2**24  # A finer grid would leave too few of 64 bits to the counts.
+_MOST_STEPS = 2**60  # No noise is farther from 0 than this many steps.
+
 
 class Marginal(Protocol):
     """The distribution of the noise in a single number."""
@@ -129,13 +143,6 @@ class NoiseLaw(ABC):
     @abstractmethod
     def privacy_loss(self, shift: IntArray) -> Fraction | float:
         """Return the worst log probability ratio of neighbours that differ by ``shift`` (size,)."""
-
-
-# The sharpest term is covered by this many lattice points, if it is that wide.
-_SHARPEST_POINTS = 64.0
-_TABULATED_NATS = 60.0  # A tabulated density ends where it has fallen by this many nats.
-# The densities that are convolved end where they have fallen by this many nats.
-_CONVOLVED_NATS = 90.0
 
 
 @dataclass(frozen=True)
@@ -304,17 +311,6 @@ def least_noise(noise: str, laws: Mapping[str, Callable[[], NoiseLaw]]) -> Noise
     if not possible:
         return next(iter(laws.values()))()  # raises its own error
     return min(possible, key=lambda law: float(law.variances.mean()))
-
-
-MAX_TERM = 2**56
-"""Largest numerator and denominator that the samplers take.
-
-Then t*k < 2**64 for every k that `bernoulli_exp` reaches, and u + t*v < 2**63 for every
-v that `geometric` returns: no product can overflow.
-"""
-
-_FINEST_GRID_OF_NOISE = 2**24  # A finer grid would leave too few of 64 bits to the counts.
-_MOST_STEPS = 2**60  # No noise is farther from 0 than this many steps.
 
 
 def representable_scale(scale: Fraction | int) -> Fraction:

@@ -51,6 +51,14 @@ from dpbayes_sklearn._typing import FloatArray, IntArray
 from dpbayes_sklearn.noise.integers import RandomSource, any_below, geometric, rounds
 from dpbayes_sklearn.noise.law import Chernoff, NoiseLaw, draw
 
+BITS = 60
+"""Bits behind the point that are drawn at first."""
+# Floats with exponents below 1e3 give probabilities with far smaller errors.
+_SURE_PROBABILITY = 1e-12
+_ACCEPTED = 0.48  # About this share of proposals is accepted.
+_LIMB = 20  # Numbers are split into parts of 20 bits, whose products add up exactly in doubles.
+_NORMALS_AT_A_TIME = 1 << 16  # This many normals are drawn at a time.
+
 
 @dataclass(frozen=True)
 class MatrixNoise(NoiseLaw):
@@ -155,13 +163,6 @@ class GammaDifference(Chernoff):
         return -self.order * np.log1p(-((s * self.scale) ** 2))
 
 
-BITS = 60
-"""Bits behind the point that are drawn at first."""
-
-# Floats with exponents below 1e3 give probabilities with far smaller errors.
-_SURE_PROBABILITY = 1e-12
-_ACCEPTED = 0.48  # About this share of proposals is accepted.
-
 Integers = npt.NDArray[np.object_]
 
 
@@ -241,10 +242,6 @@ def _probability(cell: int, bits: int, whole: int) -> Decimal:
     """Return the probability at one end of a cell; ``Decimal.exp`` is correctly rounded."""
     y = Decimal(cell) / Decimal(2) ** bits
     return (-(y * y + 1 - 2 * whole) / 2).exp()
-
-
-_LIMB = 20  # Numbers are split into parts of 20 bits, whose products add up exactly in doubles.
-_NORMALS_AT_A_TIME = 1 << 16  # This many normals are drawn at a time.
 
 
 @draw.register

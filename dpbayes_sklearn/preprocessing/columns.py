@@ -33,6 +33,10 @@ from dpbayes_sklearn.serialization.models import COLUMN_TRANSFORMER
 # Columns of these kinds can have quantiles.
 _NUMERIC: frozenset[Kind] = frozenset({"booleans", "integers", "numbers", "dates", "anything"})
 
+LEAST, NEEDED = 100, 200
+"""Records times epsilon for each column: below the first, one range in ten is far off and they are
+not learned; from the second on one in fifty is, of most kinds of columns none."""
+
 
 class Columns(NamedTuple):
     """Public: number of records or a guess of it, and bounds and budget of each column."""
@@ -53,11 +57,6 @@ def check_numeric(estimator: Any, table: Table) -> None:
                 "takes numbers and dates: leave it out, for instance with a ColumnTransformer. "
                 "Nothing was spent."
             )
-
-
-LEAST, NEEDED = 100, 200
-"""Records times epsilon for each column: below the first, one range in ten is far off and they are
-not learned; from the second on one in fifty is, of most kinds of columns none."""
 
 
 def too_few(n: int, budget: Budget, n_columns: int, needed: float = NEEDED) -> str:

@@ -25,6 +25,9 @@ from dpbayes_sklearn.preprocessing.columns import Columns, ColumnwiseTransformer
 from dpbayes_sklearn.privacy import BudgetAccountant
 from dpbayes_sklearn.privacy.budget import RECORD, PrivacyUnit
 
+# A range without declared bounds reaches between these quantiles.
+_ENDS = Fraction(1, 100), Fraction(99, 100)
+
 
 @dataclass(eq=False, repr=False)
 class PrivateMinMaxScaler(ColumnwiseTransformer):
@@ -214,10 +217,6 @@ class PrivateStandardScaler(ColumnwiseTransformer):
     def inverse_transform(self, X: Any) -> FloatArray:
         """Return numbers of the columns' own units; what was clipped stays clipped."""
         return np.asarray(self.center_ + self._inverse_input(X) * self.scale_)
-
-
-# A range without declared bounds reaches between these quantiles.
-_ENDS = Fraction(1, 100), Fraction(99, 100)
 
 
 @dataclass(eq=False, repr=False)

@@ -18,6 +18,35 @@ Exact = Fraction | float
 _MOST_RECORDS_OF_A_PERSON = 2**31  # A person has at most this many records.
 _SECRET_SIZE = ", add_remove"  # Labels of units that are added or removed end with this.
 
+_UNIT_NAMES = {
+    "record": "one record",
+    "feature": "one feature value of one record",
+    "person": "all records of one person (at most {})",
+}
+_NEIGHBOURS = {
+    "replace": {
+        "record": "data sets of the same size that differ in one record",
+        "feature": "data sets that differ in one feature value of one record, its label unchanged",
+        "person": (
+            "data sets of the same size that differ in the records of one person (at most {})"
+        ),
+    },
+    "add_remove": {
+        "record": (
+            "data sets that differ by adding or removing one record; the number of records is "
+            "secret"
+        ),
+        "person": (
+            "data sets that differ by adding or removing all records of one person (at most {}); "
+            "the number of records is secret"
+        ),
+    },
+}
+LEAST_DELTA = Fraction(1, 10**300)
+"""The least delta above 0: below, floats that bound probabilities would underflow."""
+_PRINTED_DIGITS = 6  # The format "g" has this many digits.
+_LONGEST_INTEGER = 10**600  # Python may refuse to print integers as long as this one.
+
 
 @dataclass(frozen=True)
 class PrivacyUnit:
@@ -167,31 +196,6 @@ def _refuse(name: str, allowed: str, value: object) -> NoReturn:
     )
 
 
-_UNIT_NAMES = {
-    "record": "one record",
-    "feature": "one feature value of one record",
-    "person": "all records of one person (at most {})",
-}
-_NEIGHBOURS = {
-    "replace": {
-        "record": "data sets of the same size that differ in one record",
-        "feature": "data sets that differ in one feature value of one record, its label unchanged",
-        "person": (
-            "data sets of the same size that differ in the records of one person (at most {})"
-        ),
-    },
-    "add_remove": {
-        "record": (
-            "data sets that differ by adding or removing one record; the number of records is "
-            "secret"
-        ),
-        "person": (
-            "data sets that differ by adding or removing all records of one person (at most {}); "
-            "the number of records is secret"
-        ),
-    },
-}
-
 # The units of a whole record and of one feature value of a record.
 RECORD, FEATURE = PrivacyUnit("record"), PrivacyUnit("feature")
 
@@ -219,10 +223,6 @@ def round_up(number: Exact) -> float:
     except OverflowError:
         return math.inf
     return math.nextafter(value, math.inf) if Fraction(str(value)) < number else value
-
-
-LEAST_DELTA = Fraction(1, 10**300)
-"""The least delta above 0: below, floats that bound probabilities would underflow."""
 
 
 def exact(value: object, name: str = "epsilon") -> Exact:
@@ -358,9 +358,6 @@ class Copies(NamedTuple):
         return 1 + Fraction(math.exp(epsilon)) * (1 + Fraction(1, 10**12))
 
 
-_PRINTED_DIGITS = 6  # The format "g" has this many digits.
-
-
 def at_least(number: object, digits: int = _PRINTED_DIGITS) -> str:
     """Return a number in few digits, rounded up: for what is spent or promised.
 
@@ -387,9 +384,6 @@ def _shown(number: object, rounding: Context) -> str:
     shown = rounding.divide(*parts)
     is_float = not shown or 1e-300 < abs(shown) < Decimal(math.nextafter(math.inf, 0))
     return f"{float(shown):.{rounding.prec}g}" if is_float else f"{shown.normalize():e}"
-
-
-_LONGEST_INTEGER = 10**600  # Python may refuse to print integers as long as this one.
 
 
 class Cost(NamedTuple):

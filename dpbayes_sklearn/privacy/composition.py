@@ -108,6 +108,11 @@ Pure = Mapping[Exact, int]
 
 _NONE: Pure = MappingProxyType({})  # Stands for a ledger without purely private releases.
 
+_WORTH = Fraction(99, 100)  # A gain in epsilon of less than 1 % is not worth all of delta.
+# Share of a zCDP ledger's delta for the sum, and for releases that may fail.
+_DELTA_SHARE = Fraction(1, 16)
+_FLOAT_ERROR = 1e-9  # The package's figures are floats, which may fall short by about 1e-15.
+
 
 def zcdp_epsilon(rho: Exact, delta: Exact, pure: Pure = _NONE) -> Exact:
     r"""Return an epsilon at which rho-zCDP and pure releases together are (epsilon, delta)-DP.
@@ -269,11 +274,6 @@ def short(number: Fraction) -> Fraction:
 
 Composition = Literal["sum", "zcdp"]
 """How a ledger adds up: epsilons and deltas, or Rényi divergences."""
-
-_WORTH = Fraction(99, 100)  # A gain in epsilon of less than 1 % is not worth all of delta.
-# Share of a zCDP ledger's delta for the sum, and for releases that may fail.
-_DELTA_SHARE = Fraction(1, 16)
-_FLOAT_ERROR = 1e-9  # The package's figures are floats, which may fall short by about 1e-15.
 
 
 class Spend(NamedTuple):

@@ -131,6 +131,13 @@ _LARGE_NORM = 200  # Beyond this squared norm one more cell adds next to nothing
 # Terms of a variance have this many bits: then those of the sampler fit 32-bit words.
 _VARIANCE_BITS = 22
 
+_THEOREM_REACH = 61  # The K + 1 of the theorem.
+_LARGEST_MU = 16  # A release with a larger ratio of change to noise is not calibrated this way.
+# Share of epsilon for the difference between discrete and continuous noise.
+_DISCRETE_SHARE = Fraction(1, 2**14)
+# The factor and the term that cover the error of floats in the bound for several steps.
+_STEPS_MARGIN, _STEPS_TAIL = 1 + 1e-9, 1e-300
+
 
 def squared_norm(shifts: Shifts) -> int:
     """Return the square of the weighted L2 sensitivity.
@@ -336,14 +343,6 @@ def _rounded_up(variance: Fraction) -> Fraction:
     """
     denominator = 1 << max(0, _VARIANCE_BITS - max(math.ceil(variance).bit_length(), 0))
     return Fraction(math.ceil(variance * denominator), denominator)
-
-
-_THEOREM_REACH = 61  # The K + 1 of the theorem.
-_LARGEST_MU = 16  # A release with a larger ratio of change to noise is not calibrated this way.
-# Share of epsilon for the difference between discrete and continuous noise.
-_DISCRETE_SHARE = Fraction(1, 2**14)
-# The factor and the term that cover the error of floats in the bound for several steps.
-_STEPS_MARGIN, _STEPS_TAIL = 1 + 1e-9, 1e-300
 
 
 def grid_rounding_loss(numbers: int, least_variance: Fraction) -> Fraction:

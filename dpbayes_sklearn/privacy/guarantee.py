@@ -60,6 +60,15 @@ _MECHANISMS = {
     "geometric": "discrete Laplace (geometric) noise" + _EXACT,
 }
 
+_CHANGING = {"replace": "Changing", "add_remove": "Adding or removing"}
+WEAK = 10  # A guarantee with a larger epsilon is called weak.
+_WRITTEN_OUT = 15  # Above this epsilon, exp(epsilon) is too long a number to write out.
+# Data sets are multisets: where a position decides the batch, one record more moves all others to
+# other batches.
+APART = ", and nobody's batch depends on other people's records, such as on a position in a table"
+# Needed because each batch's size is public.
+STAYS = ", and somebody who is replaced stays in the same batch"
+
 
 def registry_entry(guarantee: PrivacyGuarantee) -> dict[str, Any]:
     """Return what the registry asks for, as far as the library knows it."""
@@ -249,16 +258,6 @@ def _percent(share: float) -> str:
 def _up(share: float) -> str:
     """Return a share in percent, rounded up."""
     return f"{math.ceil(1000 * share - 1e-9) / 10:g} %"
-
-
-_CHANGING = {"replace": "Changing", "add_remove": "Adding or removing"}
-WEAK = 10  # A guarantee with a larger epsilon is called weak.
-_WRITTEN_OUT = 15  # Above this epsilon, exp(epsilon) is too long a number to write out.
-# Data sets are multisets: where a position decides the batch, one record more moves all others to
-# other batches.
-APART = ", and nobody's batch depends on other people's records, such as on a position in a table"
-# Needed because each batch's size is public.
-STAYS = ", and somebody who is replaced stays in the same batch"
 
 
 @dataclass(frozen=True)

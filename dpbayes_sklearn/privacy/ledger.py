@@ -38,6 +38,13 @@ from dpbayes_sklearn.privacy.budget import Cost, Exact, is_secret_size, parsed, 
 from dpbayes_sklearn.privacy.composition import Composition, Filter, Spend, in_parallel, tightest
 from dpbayes_sklearn.privacy.ledger_file import create_file, refusal, transaction
 
+# The columns of the table of entries, in order.
+COLUMNS = (
+    "number, time, label, release_id, scope, epsilon, delta, rho, "
+    "spent_epsilon, spent_delta, spent_rho, unit, branch, allotment"
+)
+COSTS = "epsilon, delta, rho"  # Those that say what an entry costs.
+
 
 class Branches:
     """The (epsilon, delta) of one parallel scope, added up for every branch."""
@@ -103,14 +110,6 @@ def _rho(spend: Spend) -> Fraction | float:
     if spend.rho < math.inf:
         return spend.rho
     return math.inf if spend.cost.delta else spend.cost.epsilon**2 / 2
-
-
-# The columns of the table of entries, in order.
-COLUMNS = (
-    "number, time, label, release_id, scope, epsilon, delta, rho, "
-    "spent_epsilon, spent_delta, spent_rho, unit, branch, allotment"
-)
-COSTS = "epsilon, delta, rho"  # Those that say what an entry costs.
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,9 @@ COMMIT;
 _GATE = threading.RLock()
 hold_while_forking(_GATE)
 
+_DIRECTORIES: dict[int, str] = {}  # Directories of temporary ledgers, by process.
+_DIRECTORY_PREFIX = "dpbayes-"  # Names of these directories begin with this.
+
 
 def refusal(path: str, reason: str) -> LedgerError:
     """Return the error that says why a ledger cannot be relied on."""
@@ -229,10 +232,6 @@ def _make_durable(directory: str) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-_DIRECTORIES: dict[int, str] = {}  # Directories of temporary ledgers, by process.
-_DIRECTORY_PREFIX = "dpbayes-"  # Names of these directories begin with this.
 
 
 def temporary_path() -> str:

@@ -31,6 +31,13 @@ D = TypeVar("D", Interval, Categories)
 # More values of one hash would make a table of them slow, and are refused.
 _MOST_OF_ONE_HASH = 1000
 
+_SHOWN = 4  # Columns that the code of a schema shows.
+CARD_COLUMNS = ("column", "domain", "other values count as")
+NOT_PRIVATE = "Not private: these counts are exact. Do not publish them."
+"""What is printed above counts of values outside their domain."""
+_FEW_INTEGERS = 32  # An interval of up to this many integers gets a bin for each.
+_MOST_AUTO_BINS = 16  # n_bins="auto" makes no more bins than this.
+
 
 class NotTheForm(ValueError):
     """Unexpected JSON: where, and what the rule is."""
@@ -109,10 +116,6 @@ def refuse_same_hash(values: Iterable[object], where: str) -> None:
         refuse(where, "has too many values of one hash")
 
 
-_SHOWN = 4  # Columns that the code of a schema shows.
-CARD_COLUMNS = ("column", "domain", "other values count as")
-
-
 class Outside(NamedTuple):
     """Values of a column that a domain does not hold: those that are there, and missing ones."""
 
@@ -133,10 +136,6 @@ class Outside(NamedTuple):
         """Return the counts of n values of a column, in words."""
         gaps = f", {self.missing} missing" if self.missing else ""
         return f"{name}: {self.outside} of {n} values outside {domain.short}{gaps}"
-
-
-NOT_PRIVATE = "Not private: these counts are exact. Do not publish them."
-"""What is printed above counts of values outside their domain."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -341,10 +340,6 @@ class Schema:
             raise ValueError(
                 f"The text is not a Schema written by Schema.to_json(): {error}."
             ) from None
-
-
-_FEW_INTEGERS = 32  # An interval of up to this many integers gets a bin for each.
-_MOST_AUTO_BINS = 16  # n_bins="auto" makes no more bins than this.
 
 
 def declared_domains(

@@ -41,6 +41,12 @@ _LEAST_SPAN = 1e-290  # The scale of a bin would overflow for a narrower interva
 _NUMBERS: frozenset[Kind] = frozenset({"booleans", "integers", "numbers"})
 _LISTED = 10  # A card lists the categories up to this number of them.
 
+_TABLE_SPAN = 1000  # Integers that lie no further apart are looked up in a table.
+# The difference of a smaller integer and any other is not small, even if it overflows.
+_LARGEST_CODE = 2**62
+_CELLS_AT_A_TIME = 1 << 17  # This many integers are looked up at a time.
+_BOOLEAN_WORDS = frozenset({"True", "False"})  # The texts of booleans.
+
 
 class Described(NamedTuple):
     """The values or bounds of a domain, and what other values count as."""
@@ -328,11 +334,6 @@ def _checked(edges: Iterable[float], bins: int | None) -> tuple[float, ...]:
     return given
 
 
-_TABLE_SPAN = 1000  # Integers that lie no further apart are looked up in a table.
-# The difference of a smaller integer and any other is not small, even if it overflows.
-_LARGEST_CODE = 2**62
-_CELLS_AT_A_TIME = 1 << 17  # This many integers are looked up at a time.
-_BOOLEAN_WORDS = frozenset({"True", "False"})  # The texts of booleans.
 # The types of numpy that categories can be declared in.
 _TYPES = {"bool", "float16", "float32", "float64"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)

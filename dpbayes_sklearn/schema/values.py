@@ -42,6 +42,23 @@ _ARROW_INTEGERS = re.compile(r"u?int\d|bool")
 # Types of pandas and polars that hold texts.
 _TEXTS = re.compile("(large_)?(str|utf8)|dictionary|categorical|enum")
 
+_SECONDS_IN = {"s": 1, "m": 60, "h": 3600, "D": 86400, "W": 7 * 86400}  # Seconds in a unit.
+# Units in a second.
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
+_MOST_MONTHS = 12 * 10**6  # Months from 1970. Numpy's calendar overflows only far beyond.
+# Columns of these kinds hold whole numbers.
+WHOLE_KINDS: frozenset[Kind] = frozenset({"booleans", "integers"})
+_NAMES: dict[Kind, str] = {  # How the names of types begin in numpy, pandas, polars and pyarrow.
+    "booleans": r"bool",
+    "integers": r"u?int\d",
+    "numbers": r"float|double|halffloat|longdouble|decimal",
+    "text": r"str|utf8|large_str|large_utf8",
+    "dates": r"date|timestamp",
+    "durations": r"duration|timedelta",
+    "objects": r"object",
+}
+_UNKNOWN_CATEGORIES = "__UNKNOWN_CATEGORIES__"  # What dask lists if nobody has looked yet.
+
 
 def cells_of(column: Any) -> AnyArray:
     """Return a series, array or list as an array: of its own numpy type, or of objects.
@@ -261,10 +278,6 @@ Date = date | np.datetime64
 """A date or a time: of the standard library, of numpy, or a pandas Timestamp."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # Dates are counted from here.
-_SECONDS_IN = {"s": 1, "m": 60, "h": 3600, "D": 86400, "W": 7 * 86400}  # Seconds in a unit.
-# Units in a second.
-_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
-_MOST_MONTHS = 12 * 10**6  # Months from 1970. Numpy's calendar overflows only far beyond.
 
 
 def is_date(value: object) -> bool:
@@ -381,19 +394,6 @@ Kind = Literal[
 ``objects`` of numpy are mostly texts that nobody has parsed.
 """
 
-# Columns of these kinds hold whole numbers.
-WHOLE_KINDS: frozenset[Kind] = frozenset({"booleans", "integers"})
-
-_NAMES: dict[Kind, str] = {  # How the names of types begin in numpy, pandas, polars and pyarrow.
-    "booleans": r"bool",
-    "integers": r"u?int\d",
-    "numbers": r"float|double|halffloat|longdouble|decimal",
-    "text": r"str|utf8|large_str|large_utf8",
-    "dates": r"date|timestamp",
-    "durations": r"duration|timedelta",
-    "objects": r"object",
-}
-
 
 def kind_of(dtype: Any) -> Kind:
     """Return the kind of values that a type declares; it is read off its name, never off a value.
@@ -408,9 +408,6 @@ def kind_of(dtype: Any) -> Kind:
         if re.match(pattern, name.lower()):
             return kind
     return "anything"
-
-
-_UNKNOWN_CATEGORIES = "__UNKNOWN_CATEGORIES__"  # What dask lists if nobody has looked yet.
 
 
 def kind_of_column(column: Any) -> Kind:

@@ -23,6 +23,8 @@ _FRACTION = re.compile(r"-?[0-9]{1,400}/[1-9][0-9]{0,400}", re.ASCII)
 
 T = TypeVar("T")
 
+_LARGEST_COUNT = 2**62  # Counts and their noise stay below this.
+
 
 class Codec(NamedTuple, Generic[T]):
     """Writes and reads one kind of value; ``decode(json, where)`` refuses any other JSON."""
@@ -156,9 +158,6 @@ def one_of(kinds: Mapping[type, Codec[Any]]) -> Codec[Any]:
         return by_name[json["type"]].decode({k: v for k, v in json.items() if k != "type"}, where)
 
     return Codec(encode, decode)
-
-
-_LARGEST_COUNT = 2**62  # Counts and their noise stay below this.
 
 
 def _array_of(dtype: str, fits: Callable[[object], bool]) -> Codec[AnyArray]:

@@ -51,6 +51,10 @@ _FEATURE_FIELDS: dict[str, Codec[Any]] = {
     "feature_names_in_": optional(many(TEXT, 1)),
 }
 
+_MOST_LETTERS = 2**26  # An array gives every text the room of the longest.
+# The Python type of an array's cells, by the kind of its dtype.
+_KINDS = {"b": bool, "i": int, "u": int, "f": float, "U": str}
+
 
 def write_model(model: Any) -> str:
     """Return a fitted estimator as text that :func:`read_model` was seen to read."""
@@ -197,9 +201,6 @@ def _constant(name: str) -> float:
     refuse("it", f"has the number {name}, which is not JSON")
 
 
-_MOST_LETTERS = 2**26  # An array gives every text the room of the longest.
-# The Python type of an array's cells, by the kind of its dtype.
-_KINDS = {"b": bool, "i": int, "u": int, "f": float, "U": str}
 # Arrays of these dtypes can be written.
 _DTYPES = {"bool", "float16", "float32", "float64", "str", "object"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
