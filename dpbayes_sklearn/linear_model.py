@@ -233,7 +233,7 @@ class BayesianLinearRegression(
 
     def _advise(self, plan: Any, public: Schema, facts: Facts) -> None:
         """Say that there are too few records for each coefficient."""
-        coefficients = self._prior(public).design.width
+        coefficients = plan.prior.design.width
         each = facts.n * float(plan.cost.epsilon) / coefficients
         if each < _LEARNS:
             remark(

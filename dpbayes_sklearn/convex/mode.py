@@ -107,8 +107,8 @@ class ModePlan(SumsPlan[GaussianPosterior]):
                 "merge categories or leave out columns."
             )
         plan = cls(cost=budget, mechanism=mechanism, prior=prior, facts=facts)
-        body = plan.body(1.0)
-        cost = budget._replace(rho=None) if body.law.independent else budget.without_delta
+        gaussian = plan.unit_body.law.independent
+        cost = budget._replace(rho=None) if gaussian else budget.without_delta
         return replace(plan, cost=cost)
 
     @cached_property
@@ -160,6 +160,11 @@ class ModePlan(SumsPlan[GaussianPosterior]):
         )
 
     @cached_property
+    def unit_body(self) -> Body:
+        """The noise of gradients for a limit of 1."""
+        return self.body(1.0)
+
+    @cached_property
     def steps(self) -> tuple[Step[LinearRecords, Found], ...]:
         """Look, mode, residuals, level."""
         own, bins = self.level_share, len(EDGES) + 1
@@ -183,7 +188,7 @@ class ModePlan(SumsPlan[GaussianPosterior]):
     @cached_property
     def mode(self) -> Step[LinearRecords, Found]:
         """The perturbed mode."""
-        delta = self.cost.delta if self.body(1.0).law.independent else Fraction(0)
+        delta = self.cost.delta if self.unit_body.law.independent else Fraction(0)
         cost = Budget(self.mode_share, delta, self.cost.unit)
         law = attrgetter("plan")
         return perturbed_mode(cost, law, self.ask_mode, self.read_mode, signed=False)
@@ -221,7 +226,7 @@ class ModePlan(SumsPlan[GaussianPosterior]):
         design, n, share = self.prior.design, found.n, self.mode_share
         assert found.place is not None
         seen, usual = n * self.with_constant(1.0, found.squares), self.usual(found)
-        h = limit_of(found.place, found.target, seen, usual, self.body(1.0).variance)
+        h = limit_of(found.place, found.target, seen, usual, self.unit_body.variance)
         rows = InWindows(found.windows, found.target, h, record_squares(design))
         shape, far = rows.shape(self.facts.n_bound), found.target.farthest
 
