@@ -6,7 +6,8 @@ import csv
 import re
 from pathlib import Path
 
-LONGEST = 6  # rows of a table that a page shows itself
+LONGEST = 5  # rows of a table that a page shows itself
+_AT_ONE = 10  # rows with epsilon = 1 that it shows of a longer one
 ROWS = re.compile(r"(?:^\|.*(?:\n|\Z))+", re.M)
 
 
@@ -42,7 +43,7 @@ def at_one(lines: list[str], rows: list[list[str]]) -> str:
         return ""
     column = rows[0].index("ε")
     chosen = [line for line, row in zip(lines, rows, strict=True) if row[column] == "1"]
-    return "\n".join([*lines[:2], *chosen]) + "\n\n" if 0 < len(chosen) <= LONGEST else ""
+    return "\n".join([*lines[:2], *chosen]) + "\n\n" if 0 < len(chosen) <= _AT_ONE else ""
 
 
 def folded_output(text: str, folder: Path, name: str) -> str:
