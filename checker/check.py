@@ -45,7 +45,7 @@ _LETTERS = {
 }
 ORDERS = {
     "BayesianClassifier": "n?(H?GC?|TL?)",
-    "BayesianCountRegression": "n?H?BG(CB)?",
+    "BayesianCountRegression": "n?H?BG(CBC)?",
     "BayesianLinearRegression": "n?H(PGHHVPP|G(HV|S)?|S)|[nm]A",
     "BayesianLogisticRegression": "n?H?G[CS]?",
     **dict.fromkeys(("BayesianNaiveBayes", "BayesianNetworkClassifier"), "n?TL?"),

@@ -170,7 +170,7 @@ def test_json_gives_the_same_model() -> None:
     "wrong",
     [
         lambda fitted: fitted["posterior_"].update(cap=9.0),
-        lambda fitted: fitted["posterior_"].update(dispersion=-1.0),
+        lambda fitted: fitted["posterior_"]["scores"].update(shape=[1, 1], data=[1.0]),
         lambda fitted: fitted["schema_"].update(target={"low": 0.0, "high": 9.0}),
         lambda fitted: fitted["posterior_"]["parameters"].update(shape=[1], data=[0.0]),
     ],

@@ -1,8 +1,9 @@
 """Coverage and width of rate ratios of clipped counts, and how much deviance is explained.
 
 Simulated records with an exposure: the truth is the exact model of 300,000 records. The ridge is
-that of the logistic regression; how the dispersion is weighted was chosen on the families with a
-star (other records). Run ``python -m benchmarks.accuracy.rates [--repeats 60]``; a few minutes.
+that of the logistic regression; how the variance of the score is found was chosen on the families
+with a star (other records). Run ``python -m benchmarks.accuracy.rates [--repeats 60]``; a few
+minutes.
 """
 
 from __future__ import annotations
@@ -19,27 +20,43 @@ from dpbayes_sklearn import BayesianCountRegression, Categories, Interval, Schem
 
 SIZES, EPSILONS = (3_000, 20_000), (0.3, 1.0, 3.0)
 MANY = 300_000
-Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+Draw = Callable[[np.random.Generator, np.ndarray, pd.DataFrame], np.ndarray]
 FAMILIES: dict[str, tuple[int, float, Draw]] = {
-    "overdispersed*": (12, 0.0, lambda rng, mean: rng.poisson(mean * rng.gamma(2, 0.5, len(mean)))),
-    "Poisson": (10, 0.0, lambda rng, mean: rng.poisson(mean)),
+    "overdispersed*": (
+        12,
+        0.0,
+        lambda rng, mean, _: rng.poisson(mean * rng.gamma(2, 0.5, len(mean))),
+    ),
+    "Poisson": (10, 0.0, lambda rng, mean, _: rng.poisson(mean)),
     "40 % extra zeros": (
         12,
         0.5,
-        lambda rng, mean: rng.poisson(mean) * (rng.random(len(mean)) < 0.6),
+        lambda rng, mean, _: rng.poisson(mean) * (rng.random(len(mean)) < 0.6),
     ),
-    "rare": (3, -1.5, lambda rng, mean: rng.poisson(mean)),
+    "rare": (3, -1.5, lambda rng, mean, _: rng.poisson(mean)),
     "uneven": (
         12,
         0.0,
-        lambda rng, mean: rng.poisson(
+        lambda rng, mean, _: rng.poisson(
             mean * np.where(mean > 2, rng.gamma(0.3, 1 / 0.3, len(mean)), 1.0)
         ),
+    ),
+    "group c uneven*": (
+        12,
+        0.0,
+        lambda rng, mean, X: rng.poisson(
+            mean * np.where(X["group"] == "c", rng.gamma(0.2, 5, len(mean)), 1.0)
+        ),
+    ),
+    "uneven by the slope": (
+        30,
+        0.0,
+        lambda rng, mean, X: rng.poisson(mean * rng.gamma(k := np.exp(1 - 3 * X["slope"]), 1 / k)),
     ),
     "bursts*": (
         100,
         -0.5,
-        lambda rng, mean: np.where(
+        lambda rng, mean, _: np.where(
             rng.random(len(mean)) < 0.01 * mean,
             rng.integers(60, 100, len(mean)),
             rng.poisson(0.3 * mean),
@@ -61,7 +78,7 @@ def records(rng: np.random.Generator, n: int, family: str) -> tuple[pd.DataFrame
         }
     )
     effect = 0.3 * (X["group"] == "b") + 0.6 * (X["group"] == "c")
-    return X, draw(rng, X["years"] * np.exp(level - 0.5 + X["slope"] + effect))
+    return X, draw(rng, X["years"] * np.exp(level - 0.5 + X["slope"] + effect), X)
 
 
 def model(family: str, epsilon: float, seed: int = 0) -> BayesianCountRegression:

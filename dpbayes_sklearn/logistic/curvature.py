@@ -237,11 +237,16 @@ class CurvaturePlan(NamedTuple):
         heaviest = {"heaviest": self.heaviest} if self.heaviest > 1 else {}
         return {"kind": "curvature", "limit": self.limit, "grid": self.grid, **heaviest}
 
-    def ask(self, records: MappedRecords, point: FloatArray, centred: FloatArray) -> IntArray:
-        """Return the second derivatives by centred contrasts: the upper triangle, in steps."""
+    def ask(
+        self, records: MappedRecords, point: FloatArray, centred: FloatArray, squares: bool = False
+    ) -> IntArray:
+        """Return the second derivatives by centred contrasts: the upper triangle, in steps.
+
+        With ``squares``, of which the plan has to allow for 4 times as much, those of residuals.
+        """
         weights = np.array([float(weight) for weight in self.law.weights])
         at = self.blocks.basis @ point
-        return records.products(at, centred, weights, self.limit, self.grid)
+        return records.products(at, centred, weights, self.limit, self.grid, squares)
 
     def read(self, noisy: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the second derivatives, and the noise's variances."""

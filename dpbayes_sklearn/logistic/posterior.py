@@ -186,9 +186,7 @@ class LogisticPosterior(ToArviz):
         if self.records:
             way = 2 * (self.point - self._coefficients)
             about = on_the_way(self.moments, self.records, self._coefficients, way, self._bend)
-            usual = replace(
-                equation, matrix=about, sampling=self._dispersion * about, bend=None
-            ).growth(turned)
+            usual = replace(equation, matrix=about, bend=None).growth(turned)
             hidden = np.where(usual > SURE**-2, math.inf, 0.0)
             found = found._replace(by_prior=np.maximum(found.by_prior, hidden))
         own = combinations @ self.parameters
@@ -207,9 +205,9 @@ class LogisticPosterior(ToArviz):
         return bend_of_classes
 
     @property
-    def _dispersion(self) -> float:
-        """The variance of the score, in units of the curvature."""
-        return 1.0
+    def _variance(self) -> FloatArray:
+        """The variance of the score where the curvature is."""
+        return positive_part(self.curvature)
 
     @property
     def _coefficients(self) -> FloatArray:
@@ -220,7 +218,7 @@ class LogisticPosterior(ToArviz):
     def _equation(self) -> NoisyEquation:
         """The equation of the way from the mode to the true parameters, in coordinates."""
         w = self._coefficients
-        law, loss, spread = (self.moments, self.records), self._bend, self._dispersion
+        law, loss, variance = (self.moments, self.records), self._bend, self._variance
         about = root(supposed_curvature(*law, self.point, loss)) if self.records else self.axes
 
         def bend(of: FloatArray) -> FloatArray:
@@ -232,19 +230,20 @@ class LogisticPosterior(ToArviz):
             matrix_noise=self.curvature_noise,
             right=self.axes @ (self.ridge * self.parameters),
             noise=(self.axes * self.noise) @ self.axes.T,
-            sampling=spread * _positive(self.curvature),
+            sampling=variance,
             prior_mean=-w,
             prior_sd=np.full(len(w), PRIOR_SD),
             bend=(lambda delta: bend(on_the_way(*law, w, delta, loss))) if self.records else None,
         )
         for _ in range(_ROUNDS if self.records else 0):
             there = bend(supposed_curvature(*law, w + equation.estimate, loss))
-            sampling = spread * there @ _positive(self.curvature) @ there.T
+            sampling = there @ variance @ there.T
             equation = replace(equation, sampling=sampling)
         return equation
 
 
-def _positive(matrix: FloatArray) -> FloatArray:
+def positive_part(matrix: FloatArray) -> FloatArray:
+    """Return a symmetric matrix without its negative eigenvalues."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 

@@ -215,10 +215,10 @@ class MappedRecords:
             sums.append(coarse + fine / RESIDUAL_STEPS)
         return np.concatenate(sums) / (RESIDUAL_STEPS * WEIGHT_STEPS)
 
-    def curvature(self, coefficients: FloatArray) -> FloatArray:
-        """Return the sum of the second derivatives, in floats."""
-        values = self.values(coefficients)
-        ask = partial(_curvature, reader=self.reader, tables=self.tables, values=values)
+    def curvature(self, coefficients: FloatArray, squares: bool = False) -> FloatArray:
+        """Return the sum of the second derivatives, or of squares of first ones, in floats."""
+        asked = partial(_curvature, reader=self.reader, tables=self.tables, squares=squares)
+        ask = partial(asked, values=self.values(coefficients))
         upper = self.records.total(ask)
         return np.asarray(upper + np.triu(upper, 1).T)
 
@@ -229,14 +229,16 @@ class MappedRecords:
         weights: FloatArray,
         limit: float,
         grid: int,
+        squares: bool = False,
     ) -> IntArray:
         r"""Return the upper triangle of the sum of :math:`vv^\top`, in units of 1/grid².
 
-        v is :math:`\sqrt{\sigma(z)(1-\sigma(z))}\,B^\top x`, scaled such that
-        :math:`\sum_i a_i^2 (B^\top x)_i^2` does not exceed the limit, with weights a, and rounded
-        towards 0 to multiples of 1/grid. B is rounded to multiples of 2^-36.
+        v is :math:`\sqrt{\sigma(z)(1-\sigma(z))}\,B^\top x`, or with ``squares`` the residual times
+        :math:`B^\top x`, scaled such that :math:`\sum_i a_i^2 (B^\top x)_i^2` does not exceed the
+        limit, with weights a, and rounded towards 0 to multiples of 1/grid. B is rounded to
+        multiples of 2^-36.
         """
-        asked = partial(_products, reader=self.reader, tables=self.tables)
+        asked = partial(_products, reader=self.reader, tables=self.tables, squares=squares)
         of_norm = partial(asked, basis=basis, weights=weights, limit=limit)
         values = self.values(on_lattice(coefficients))
         matrix = self.records.total(partial(of_norm, values=values, grid=grid))
@@ -315,11 +317,15 @@ def _gradient(shard: Shard, reader: Reader, values: CodeValues) -> _Sums:
 
 
 def _curvature(
-    shard: Shard, reader: Reader, tables: tuple[ColumnWeights, ...], values: CodeValues
+    shard: Shard,
+    reader: Reader,
+    tables: tuple[ColumnWeights, ...],
+    values: CodeValues,
+    squares: bool,
 ) -> FloatArray:
     width = reader.blocks.width
     matrix = np.zeros((width, width), order="F")
-    for x, bent in _scaled(shard, reader, tables, values):
+    for x, bent in _scaled(shard, reader, tables, values, squares):
         x *= np.sqrt(bent)[:, None] / WEIGHT_STEPS
         matrix = dsyrk(1.0, x.T, beta=1.0, c=matrix, overwrite_c=True)
     return matrix
@@ -334,9 +340,10 @@ def _products(
     weights: FloatArray,
     limit: float,
     grid: int,
+    squares: bool,
 ) -> IntArray:
     total = np.zeros((basis.shape[1],) * 2, np.int64)
-    for x, bent in _scaled(shard, reader, tables, values):
+    for x, bent in _scaled(shard, reader, tables, values, squares):
         v, norms = _contrasts(x, basis, weights)
         v *= (grid * np.sqrt(bent * np.minimum(1.0, limit / norms)))[:, None]
         total += dsyrk(1.0, np.trunc(v).T).astype(np.int64)
@@ -359,12 +366,16 @@ def _contrasts(
 
 
 def _scaled(
-    shard: Shard, reader: Reader, tables: tuple[ColumnWeights, ...], values: CodeValues
+    shard: Shard,
+    reader: Reader,
+    tables: tuple[ColumnWeights, ...],
+    values: CodeValues,
+    squares: bool,
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield weights and second derivatives in z, a few thousand records at a time."""
+    """Yield weights, and second derivatives in z or squares of first ones, of some records."""
     for codes, labels in reader.chunks(shard):
         for first in range(0, len(codes), ROWS_AT_A_TIME):
             rows = slice(first, first + ROWS_AT_A_TIME)
-            q = values.probability(codes[rows])
-            bent = reader.weight(labels[rows]) * q * (1 - q)
-            yield reader.blocks.weights(codes[rows], tables), bent
+            q, weight = values.probability(codes[rows]), reader.weight(labels[rows])
+            bent = (weight * q - labels[rows]) ** 2 if squares else weight * q * (1 - q)
+            yield reader.blocks.weights(codes[rows], tables), np.minimum(bent, 1.0)

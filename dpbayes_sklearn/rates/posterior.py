@@ -13,7 +13,12 @@ from scipy.special import expit
 from dpbayes_sklearn._typing import FloatArray
 from dpbayes_sklearn.logistic.blocks import Blocks
 from dpbayes_sklearn.logistic.curvature import Bend
-from dpbayes_sklearn.logistic.posterior import LogisticPosterior, OddsTable, odds_table
+from dpbayes_sklearn.logistic.posterior import (
+    LogisticPosterior,
+    OddsTable,
+    odds_table,
+    positive_part,
+)
 from dpbayes_sklearn.schema import Schema
 
 
@@ -29,26 +34,28 @@ class RatePosterior(LogisticPosterior):
         The logarithm of the rate that parameters are relative to, in units of the cap.
     usual : float
         The logarithm of a usual exposure.
-    dispersion : float
-        The variance of the score, in units of the curvature, of the loss over the cap.
+    scores : array of the shape of the curvature
+        The variance of the score, of the loss over the cap, where the curvature is.
     """
 
     cap: float = 1.0
     level: float = 0.0
     usual: float = 0.0
-    dispersion: float = field(default=1.0)
+    scores: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def fits(self, blocks: Blocks, n_classes: int = 2) -> bool:
         """Tell whether all arrays have the shapes and signs that a model needs."""
-        return super().fits(blocks, n_classes) and self.cap >= 1 and self.dispersion > 0
+        fits = self.scores.shape == self.curvature.shape and self.cap >= 1
+        fits = fits and bool((self.scores.diagonal() >= 0).all())
+        return fits and np.array_equal(self.scores, self.scores.T) and super().fits(blocks)
 
     @property
     def _bend(self) -> Bend:
         return bend_of_rates(self.level + self.usual)
 
     @property
-    def _dispersion(self) -> float:
-        return self.dispersion
+    def _variance(self) -> FloatArray:
+        return positive_part(self.scores)
 
     def rates(self, z: FloatArray) -> FloatArray:
         """Return the mean counts of sums z of coefficients and exposures, at most the cap."""

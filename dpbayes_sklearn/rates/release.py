@@ -8,12 +8,16 @@ r"""The steps of a release of rates: look, level, mode, curvature, dispersion.
    (:mod:`~dpbayes_sklearn.rates.records`): noise for a slope of 1, and
    :math:`\varepsilon_1 = m/t + k\ln(1 + \tfrac12\ell)` with the :math:`\ell` of
    :mod:`~dpbayes_sklearn.logistic.mode`, whose proof holds as it is.
-4. **Curvature** (a quarter, if intervals are released), with the limit T on records and the scale
+4. **Curvature** (a fifth, if intervals are released), with the limit T on records and the scale
    :math:`mT/2\varepsilon`: second derivatives are at most twice those of a logistic loss.
-5. **Dispersion** (a twentieth, with intervals). The sum of square residuals, which a record changes
-   by at most 1. They are not cut at less: where few counts are large and all others small, these
-   few make the sampling error. The variance of the score is taken to be as many times the curvature
-   as this sum is that of the constant.
+5. **Dispersion** (a twenty-fifth, with intervals). The sum of square residuals, which a record
+   changes by at most 1. They are not cut at less: where few counts are large and all others small,
+   these few make the sampling error.
+6. **Square residuals** (three fiftieths, with intervals). The sum of
+   :math:`r^2\varphi\varphi^\top`, in the coordinates of the curvature and with the same limit T: as
+   :math:`r^2 \le 1`, the scale :math:`mT/\varepsilon` is enough. It is the variance of the score,
+   however counts vary. Where noise hides an entry it is as many times the curvature as the
+   dispersion is that of the constant, and its doubt, twice as much, widens intervals.
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ from dpbayes_sklearn.logistic.curvature import (
     widest_norm,
 )
 from dpbayes_sklearn.logistic.mode import LogisticLoss, exact_mode, plan_mode
+from dpbayes_sklearn.logistic.posterior import positive_part
 from dpbayes_sklearn.logistic.record_sums import (
     MOST_RECORDS,
     CodedRecords,
@@ -62,7 +67,10 @@ from dpbayes_sklearn.rates.records import (
 from dpbayes_sklearn.release import Facts, Plan, Step, StepPlan
 
 _LOOK, _LEVEL = Fraction(1, 10), Fraction(1, 25)  # Parts of epsilon.
-_CURVATURE, _DISPERSION = Fraction(1, 4), Fraction(1, 20)
+_CURVATURE, _DISPERSION, _SQUARES = Fraction(1, 5), Fraction(1, 25), Fraction(3, 50)
+_SQUARE = 4  # Square residuals are at most so many times the largest curvature of a logistic loss.
+# Where noise hides it, the variance of a score may be so many times what one dispersion says.
+_UNEVEN = 2.0
 # From this n epsilon / p on intervals are released unless refused, with at most so many parameters.
 _MANY, _MOST_WITH_INTERVALS, _MOST_PARAMETERS = 500.0, 200, 2000
 _LEAST_DISPERSION = 1e-6
@@ -93,11 +101,13 @@ class Found:
     asked: AskedCurvature | None = None
     curvature: Curvature = field(default_factory=Curvature.none)
     dispersion: float = 1.0
+    squares_plan: CurvaturePlan | None = None
+    scores: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RatePlan(StepPlan[Any, RatePosterior]):
-    """Look, level, mode, and curvature with dispersion."""
+    """Look, level, mode, and curvature with dispersion and square residuals."""
 
     prior: RatePrior
     facts: Facts
@@ -123,11 +133,11 @@ class RatePlan(StepPlan[Any, RatePosterior]):
         return blocks.looked_at if self.intervals else blocks.numbers
 
     @cached_property
-    def parts(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-        """The parts of look, level, curvature and dispersion."""
+    def parts(self) -> tuple[Fraction, ...]:
+        """The parts of look and level, and of curvature, dispersion and square residuals."""
         look = _LOOK if self.columns else Fraction(0)
-        both = (_CURVATURE, _DISPERSION) if self.intervals else (Fraction(0),) * 2
-        return look, _LEVEL, *both
+        others = (_CURVATURE, _DISPERSION, _SQUARES) if self.intervals else (Fraction(0),) * 3
+        return look, _LEVEL, *others
 
     @property
     def mode_part(self) -> Fraction:
@@ -138,7 +148,7 @@ class RatePlan(StepPlan[Any, RatePosterior]):
     def steps(self) -> tuple[Step[CodedRecords, Found], ...]:
         """Those that get a part of epsilon."""
         blocks, unit = self.prior.blocks, self.cost.unit
-        look, level, curvature, dispersion = map(self.share, self.parts)
+        look, level, curvature, dispersion, squares = map(self.share, self.parts)
         sums = LevelSums(blocks)
         steps = [
             Step(
@@ -168,6 +178,12 @@ class RatePlan(StepPlan[Any, RatePosterior]):
                     structure={"kind": "bounded", "columns": 1, "grid": STEPS},
                     ask=self.ask_dispersion,
                     read=lambda found, noisy: self.read_dispersion(found, noisy, law),
+                ),
+                Step(
+                    "squares of residuals", squares, attrgetter("squares_plan.law"),
+                    "exponential noise of a matrix",
+                    structure=attrgetter("squares_plan.structure"),
+                    ask=self.ask_squares, read=self.read_squares,
                 ),
             ]  # fmt: skip
         return tuple(steps)
@@ -216,17 +232,21 @@ class RatePlan(StepPlan[Any, RatePosterior]):
         known = coordinates(blocks, blocks.tables(look.nodes), shares, errors)
         bend = bend_of_rates(found.level + found.usual)
         point = half_way(known, round(found.n), mode, found.plan.ridge, bend)
-        asked = AskedCurvature(known, self.plan_curvature(known.limit), point)
-        return replace(found, mode=mode, asked=asked)
+        curvature, squares = self.plan_matrices(known.limit)
+        asked = AskedCurvature(known, curvature, point)
+        return replace(found, mode=mode, asked=asked, squares_plan=squares)
 
     # Curvature and dispersion
 
-    def plan_curvature(self, limit: float) -> CurvaturePlan:
-        """Return the noise of the curvature for a limit on records."""
-        share, most = Fraction(self.share(_CURVATURE).epsilon), self.facts.n_bound
-        return CurvaturePlan.of(
-            self.prior.blocks, most, share, self.cost.unit, limit, heaviest=HEAVIEST
-        )
+    def plan_matrices(self, limit: float) -> list[CurvaturePlan]:
+        """Return the noise of curvature and square residuals for a limit on records."""
+        unit, most, blocks = self.cost.unit, self.facts.n_bound, self.prior.blocks
+        return [
+            CurvaturePlan.of(
+                blocks, most, Fraction(self.share(part).epsilon), unit, limit, heaviest
+            )
+            for part, heaviest in ((_CURVATURE, HEAVIEST), (_SQUARES, _SQUARE))
+        ]
 
     def ask_curvature(self, records: CodedRecords, found: Found) -> list[IntArray]:
         """Return the sum of second derivatives at the point, by coordinates."""
@@ -250,6 +270,26 @@ class RatePlan(StepPlan[Any, RatePosterior]):
         seen = (float(noisy[0][0]) + math.sqrt(law.variance())) / STEPS
         return replace(found, dispersion=max(seen / own, _LEAST_DISPERSION))
 
+    def ask_squares(self, records: CodedRecords, found: Found) -> list[IntArray]:
+        """Return the sum of square residuals by coordinates."""
+        assert found.asked is not None
+        assert found.squares_plan is not None
+        mapped, centred = self._mapped(records, found), found.asked.known.centred
+        return [found.squares_plan.ask(mapped, found.mode, centred, squares=True)]
+
+    def read_squares(self, found: Found, noisy: Sequence[IntArray]) -> Found:
+        """Return the variance of the score: what was released, and what one dispersion says."""
+        assert found.asked is not None
+        assert found.squares_plan is not None
+        matrix, variances = found.squares_plan.read(noisy[0])
+        turn = found.asked.known.turn
+        about = found.dispersion * positive_part(found.curvature.curvature)
+        doubt = _UNEVEN**2 * np.outer(about.diagonal(), about.diagonal())
+        kept = doubt / np.maximum(doubt + variances, np.finfo(float).tiny)
+        scores = positive_part(about + kept * (turn @ matrix @ turn.T - about))
+        scores = scores + np.diag(np.sqrt(kept * variances).diagonal())
+        return replace(found, scores=(scores + scores.T) / 2)
+
     def posterior(self, found: Found) -> RatePosterior:
         """Return the mode and its curvature."""
         assert found.plan is not None
@@ -257,7 +297,7 @@ class RatePlan(StepPlan[Any, RatePosterior]):
         return RatePosterior(
             found.mode, found.look.nodes, found.plan.ridge, found.plan.body.variance, scale,
             *found.curvature, cap=self.prior.cap, level=found.level, usual=found.usual,
-            dispersion=found.dispersion,
+            scores=found.scores,
         )  # fmt: skip
 
 
@@ -274,12 +314,11 @@ class ExactPlan(Plan[LabelledRecords, RatePosterior]):
         mapped, precision = records.mapped(look.nodes), self.prior.precision
         ridge = np.full(blocks.parameters, 1.0 if precision is None else precision)
         mode = exact_mode(LogisticLoss(mapped, blocks), ridge, HEAVIEST)
-        found = Curvature.exact(mapped, blocks, mode)
-        squares = float(sum_squares(mapped, on_lattice(blocks.basis @ mode))[0]) / STEPS
-        level = max(float(found.curvature[0, 0]), 1e-9)
+        found, basis = Curvature.exact(mapped, blocks, mode), blocks.basis
+        scores = basis.T @ mapped.curvature(on_lattice(basis @ mode), squares=True) @ basis
         return RatePosterior(
             mode, look.nodes, ridge, np.zeros(len(mode)), 1.0, *found, cap=self.prior.cap,
-            dispersion=max(squares / level, _LEAST_DISPERSION),
+            scores=(scores + scores.T) / 2,
         )  # fmt: skip
 
 
@@ -304,7 +343,7 @@ def plan(prior: RatePrior, facts: Facts, budget: Budget) -> RatePlan | ExactPlan
         intervals=intervals,
     )  # fmt: skip
     if intervals:
-        made.plan_curvature(widest_norm(blocks))
+        made.plan_matrices(widest_norm(blocks))
     _ = made.steps  # whatever noise cannot be drawn is refused here, before the charge
     for share in (1e-9, 1.0):  # rates as low and as high as they may turn out
         noisy = np.array([facts.n, share * facts.n, *[facts.n] * len(blocks.exposures)]) * STEPS

@@ -321,7 +321,6 @@ _UNTEMPERED: dict[type, Codec[Any]] = {
         cap=real(1.0),
         level=real(),
         usual=real(),
-        dispersion=_POSITIVE,
     ),
     Dirichlet: record(Dirichlet, _CONCENTRATION),
     NoisyDirichlet: record(NoisyDirichlet, {**_CONCENTRATION, "precisions": FLOATS}),

@@ -7,10 +7,12 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
 from benchmarks.audit.tools.steps import LogisticMode, weighed_records
+from dpbayes_sklearn import BayesianCountRegression
 from dpbayes_sklearn.convex.perturbed import PerturbedLoss
 from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import even_nodes
@@ -21,7 +23,7 @@ from dpbayes_sklearn.privacy.budget import RECORD, Budget, PrivacyUnit
 from dpbayes_sklearn.rates.records import HEAVIEST, STEPS, Cap, Exposure, LevelSums, RateBlocks
 from dpbayes_sklearn.rates.release import RatePrior, plan
 from dpbayes_sklearn.release import Facts
-from dpbayes_sklearn.schema import Categories, Interval
+from dpbayes_sklearn.schema import Categories, Interval, Schema
 
 CAP = 4
 YEARS = Exposure(Interval(0.5, 4))
@@ -110,6 +112,36 @@ def test_residuals_and_second_derivatives_are_bounded_whatever_the_rate() -> Non
         assert records.curvature(np.zeros(ONE.width))[0, 0] <= HEAVIEST / 4 + 1e-9
 
 
+def test_square_residuals_of_a_record_move_the_matrix_by_no_more_than_its_law_hides() -> None:
+    made = plan(RatePrior(ONE, CAP, intervals=True), Facts(10), Budget(Fraction(1)))
+    _, squares = made.plan_matrices(0.4)
+    weights = np.array([float(each) for each in squares.law.weights])
+    spent, worst = float(made.steps[-1].cost.epsilon), 0.0
+    for y, level, years in product((0, 1, CAP), (-30.0, -1.0, 0.0, 30.0), (0.5, 4.0)):
+        records = mapped([[1.0, years]], [y], level=level)
+        at, limits = np.zeros(ONE.width), (squares.limit, squares.grid)
+        moved = records.products(at, ONE.basis, weights, *limits, squares=True)
+        worst = max(worst, squares.law.privacy_loss(moved))
+    assert 0.45 * spent < worst <= 0.5 * spent  # one of two records
+    assert made.steps[-1].cost.epsilon == Fraction(3, 50)
+
+
+@pytest.mark.slow
+def test_intervals_hold_where_one_group_varies_much_more_than_the_others() -> None:
+    inside, schema = [], Schema({"g": Categories(range(3))}, Interval(0, 12))
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        g = rng.choice(3, 20_000, p=[0.8, 0.15, 0.05])
+        spread = np.where(g == 2, 0.2, 50.0)
+        y = rng.poisson(rng.gamma(spread, 1 / spread))
+        model = BayesianCountRegression(3.0, schema=schema, intervals=True, random_state=seed)
+        row = model.fit(pd.DataFrame({"g": g}), y).coefficients()["g=2"]
+        clipped = np.minimum(rng.poisson(rng.gamma(0.2, 5.0, 400_000)), 12).mean()
+        usual = np.minimum(rng.poisson(rng.gamma(50, 0.02, 400_000)), 12).mean()
+        inside.append(row.low <= np.log(clipped / usual) <= row.high)
+    assert np.mean(inside) >= 0.85
+
+
 def test_sums_of_the_level_change_by_at_most_what_their_noise_covers() -> None:
     sums = LevelSums(ONE)
     each = [sums.ask(coded([x], [y]))[0] for x, y in [*WORLD, ((1.0, 9.0), np.nan)]]
@@ -135,7 +167,7 @@ def test_the_steps_of_a_plan_spend_epsilon_exactly() -> None:
         prior = RatePrior(ONE, CAP, intervals=intervals)
         made = plan(prior, Facts(1000), Budget(Fraction(7, 3), unit=unit))
         assert sum(Fraction(each.cost.epsilon) for each in made.steps) == Fraction(7, 3)
-        assert len(made.steps) == (5 if intervals else 2)
+        assert len(made.steps) == (6 if intervals else 2)
 
 
 def test_missing_exposures_count_as_declared_and_far_ones_as_the_bound() -> None:

@@ -112,6 +112,8 @@ FAULTS.rows("parts", {
            ), "rates, linear, person (2 records)"),
     "Square residuals count twice":
         at("rates.records._squares", times(2), RATES),
+    "Square residuals are thought to be as small as second derivatives":
+        at("rates.release._SQUARE", 1, RATES),
 })  # fmt: skip
 FAULTS.rows("after the charge", {
     "The logarithm of an exposure is taken before it is clipped":
