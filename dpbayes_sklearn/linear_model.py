@@ -164,7 +164,8 @@ class BayesianLinearRegression(
     Estimated is least squares within the declared bounds: values outside count as the nearest
     bound. Between the bounds ``predict`` is the function that ``coef_`` and ``intercept_``
     describe, and outside it stays as it is at the nearest end. With few records the bounds are
-    replaced by narrower ends, which are released: ``posterior_.windows``.
+    replaced by narrower ends, which are released: ``posterior_.windows``. So they are for numbers
+    whose bounds are so far from all records seen that a few hidden ones might outweigh all others.
 
     Examples
     --------
@@ -467,7 +468,8 @@ class BayesianLinearRegression(
         weak priors: ``coef_`` is shrunk for accurate predictions, while this table is for
         statements about single coefficients. Intervals include the privacy noise and what records
         far out may change, not what the declared bounds cut off. A coefficient that the release
-        does not tell is called not identified, and its interval is unbounded. With few records for
+        does not tell is called not identified, and its interval is unbounded; so is one that a few
+        records at the declared bounds, which the noise hides, might decide. With few records for
         each coefficient, ``mechanism="map"`` or ``"sampler"``, or ``inference="plug_in"`` the table
         has estimates only.
 

@@ -202,7 +202,7 @@ def spread_of(found: list[Release], true: FloatArray) -> dict[str, Any]:
     """Return coverage, widths and deviations of the intervals of all releases."""
     there = np.isfinite(true)
     low, high, estimate, exact, sd = (np.array([r[i] for r in found])[:, there] for i in range(5))
-    true, first = true[there], int(found[0].intercept)
+    true, first = true[there], int(found[0].intercept and there[0])
     known = np.isfinite(high - low)
     own = np.where(known & (high > low), (high - low) / (2 * WIDE), np.nan)
     times = known.sum(axis=0)

@@ -39,8 +39,8 @@ RULES = {
         "_USUAL_LENGTH _SEEN _MODE_NOISE _MODE_SAMPLING _LIMITS",
         "convex.estimates": "_ALIGNED _HIDDEN _ONE_SIDED _IGNORANCE "
         "_UNEVEN _LEAST_MIDDLE _MIDDLE_LIMIT _BELIEVED _FLAT _LEAST_CURVATURE _EXPLAINS _INSIDE "
-        "_BENT _MOST_EXPLAINED _UNSEEN _EXPLAINED _HIDDEN_LENGTHS",
-        "convex.slopes": "_LOST _SURE",
+        "_BENT _MOST_EXPLAINED _UNSEEN _EXPLAINED _HIDDEN_LENGTHS _SEEN_TIMES",
+        "convex.slopes": "_LOST _SURE OUTWEIGHED _SQUARES",
         "convex.tails": "_SEEN _SEEN_APART _TOGETHER _RATIOS _BENDS _REBOUND _MISFIT _LEAST_SHARE "
         "_USUAL_SPREAD _USUAL_CENTRE _OF_MOMENTS _HIDDEN",
         "convex.losses": "_LARGEST_LIMIT",
@@ -70,6 +70,7 @@ RULES = {
 OFF: dict[str, Any] = {
     "_SEEN_APART": 0.0, "_REBOUND": 1.0, "_BENT": 0.0, "_MOST_EXPLAINED": math.inf,
     "_HIDDEN_LENGTHS": 0.0, "_ONE_SIDED": 0.0,
+    "_SEEN_TIMES": math.inf, "OUTWEIGHED": math.inf, "_SQUARES": math.inf,
     "_UNSEEN": 0.0, "_PREDICTION_SCALE": 0.0, "_COUNT_DOUBT": 0.0, "_SKEW": 1e-9, "_DOUBT": 0.0,
     "_LEVEL_WEIGHT": 0.0, "_OF_MOMENTS": 0.0, "_NUMBER": Fraction(1), "_CENTRE": 0.0,
     "_NO_SPREAD": 1e-9, "_SMOOTH": 1e-9,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,6 +24,10 @@ _USUAL_REACH = float(ndtri(0.975))
 _HOW = (
     "z and p test against 0; an interval holds what such a test does not reject. All of them, and "
     "sd, include the sampling error and the privacy noise."
+)
+_FEW = (
+    "because a few records at the declared bounds, which the noise hides, might outweigh all "
+    "others (declare tighter bounds)"
 )
 _LISTED = 5  # Coefficients that are not identified are named up to this number of them.
 
@@ -82,6 +87,8 @@ class CoefficientTable(Tabular):
         Nominal coverage of the intervals.
     no_intervals : str
         Why there are estimates only; empty if there are intervals.
+    outweighed : tuple of str
+        Names of those that a few records at the declared bounds, which noise hides, may decide.
     """
 
     title: ClassVar[str] = "Coefficients"
@@ -89,6 +96,7 @@ class CoefficientTable(Tabular):
     rows: tuple[Coefficient, ...]
     level: float
     no_intervals: str = ""
+    outweighed: tuple[str, ...] = field(default=(), kw_only=True)
 
     def estimates(self, reason: str) -> CoefficientTable:
         """Return the table without intervals, and the reason why it has none."""
@@ -140,9 +148,14 @@ class CoefficientTable(Tabular):
         if self.no_intervals:
             return self.no_intervals
         hidden = [row.name for row in self.rows if math.isinf(row.high - row.low)]
-        if len(hidden) > _LISTED:
-            return f"{len(hidden)} of {len(self)} are not identified, because of the noise."
-        return f"Not identified, because of the noise: {', '.join(hidden)}." if hidden else ""
+        noise = [name for name in hidden if name not in self.outweighed]
+        both = {"because of the noise": noise, _FEW: self.outweighed}
+        return " ".join(self._hidden(reason, names) for reason, names in both.items() if names)
+
+    def _hidden(self, reason: str, names: Sequence[str]) -> str:
+        if len(names) > _LISTED:
+            return f"{len(names)} of {len(self)} are not identified, {reason}."
+        return f"Not identified, {reason}: {', '.join(names)}."
 
 
 def shown(value: float) -> str:
@@ -276,7 +289,11 @@ def coefficient_table(
     domains = schema.columns.items()
     dates = {str(name) for name, d in domains if isinstance(d, Interval) and d.dates}
     rows = tuple(_per_year(row) if row.name in dates else row for row in rows)
-    table = CoefficientTable(rows if design.intercept else rows[1:], level)
+    rows = rows if design.intercept else rows[1:]
+    few = () if posterior.slopes is None else posterior.slopes.outweighed[-len(rows) :]
+    table = CoefficientTable(
+        rows, level, outweighed=tuple(row.name for row, own in zip(rows, few, strict=False) if own)
+    )
     return table.estimates(no_intervals) if no_intervals else table
 
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray
 from dpbayes_sklearn.convex.design import Design, Windows
 from dpbayes_sklearn.convex.intervals import NoisyEquation
 from dpbayes_sklearn.convex.posterior import GaussianPosterior, GaussianPrior
-from dpbayes_sklearn.convex.slopes import slopes_of
+from dpbayes_sklearn.convex.slopes import OUTWEIGHED, slopes_of
 from dpbayes_sklearn.convex.tails import LIMITS, Counts, excess, mean_square, median
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ _EXPLAINED = 0.2  # Share that the ridge of the mode supposes.
 # For predictions, as many records as this part of the noise in a count may be as long as any can
 # be: otherwise R2 is -0.27 of 0.18, at the lowest -4.9, where nearly all records have one dose.
 _HIDDEN_LENGTHS = 0.1
+# If hidden records may outweigh all others, predictions change up to so many times as far out as
+# records are seen: R2 of `code_999` is -1.9, otherwise -11.
+_SEEN_TIMES = 6.0
 _TURNS = 60  # Of the iteration for a variance that depends on the solution.
 
 
@@ -188,22 +191,32 @@ def posterior_of(known: Known, prior: GaussianPrior) -> GaussianPosterior:
     level = np.eye(len(back))[0] * known.target.centre
     explained = _explained(known, known.mode + equation.estimate, curvature.matrix)
     explained *= known.target.deviation**2
+    # scores are residuals times lengths, which are far below 1 where columns are sparse
+    short = min(mean_square(tails.lengths.mean, tails.farthest_length) or 1.0, 1.0)
+    seen = tails.mean_square(limits.score) / short
+    hidden, far = _hidden(known, prior.design), known.target.farthest
+    others = max(each.hidden(far) for each in (tails.positive, tails.negative))
     slopes = slopes_of(
-        equation, known.mode, back, prior.design, explained, known.score_variance, _BELIEVED
-    )
+        equation, known.mode, back, prior.design, explained, known.score_variance, _BELIEVED,
+        hidden, others * far**2 / (seen * n),
+    )  # fmt: skip
+    weight = np.einsum("ij,jk,ik->i", hidden, np.linalg.inv(curvature.matrix), hidden)
+    if slopes.outweighed.any():
+        constant = int(prior.design.intercept)
+        few = constant + np.flatnonzero(weight > OUTWEIGHED)
+        open_ = _FLAT * known.target.deviation * known.first[few if len(few) else slice(None)]
+        slopes = replace(slopes, privacy=slopes.privacy + open_.T @ open_, explained=None)
     declared = prior.precision * back[1:].T @ back[1:]
     way, covariance = _shrunk(equation, known, declared, beyond.variance, prior.design)
     residual = prior.noise_variance
     if residual is None:
-        # scores are residuals times lengths, which are far below 1 where columns are sparse
-        short = min(mean_square(tails.lengths.mean, tails.farthest_length) or 1.0, 1.0)
-        residual = tails.mean_square(limits.score) * known.target.deviation**2 / short
+        residual = seen * known.target.deviation**2
     return GaussianPosterior(
         back @ (known.mode + way) + level,
         back @ covariance @ back.T,
         residual,
         replace(slopes, mean=slopes.mean + level),
-        Windows.whole(prior.design.width),
+        _windows(known, prior.design, weight > OUTWEIGHED),
         n,
     )
 
@@ -243,6 +256,37 @@ def _curvature(known: Known, lost: float) -> Measured:
     both = known.curvature.with_other(earlier)
     taken = lost * p * n * far_directions(both.matrix)
     return Measured(both.matrix + taken, both.variance)
+
+
+def _hidden(known: Known, design: Design) -> FloatArray:
+    """Return records with one number at its farther bound, for as many as noise may hide."""
+    assert known.tails is not None
+    constant, numbers = int(design.intercept), int(design.numbers.sum())
+    farthest = np.abs(known.first[constant : constant + numbers]).sum(axis=1)
+    points = np.eye(len(known.first))[constant : constant + numbers] * farthest[:, None]
+    points[:, :1] += constant
+    turned = points @ known.turn
+    sizes = np.linalg.norm(turned, axis=1) / math.sqrt(turned.shape[1])
+    counts = np.array([known.tails.lengths.hidden(size) for size in sizes])
+    return np.asarray(np.sqrt(counts)[:, None] * turned)
+
+
+def _windows(known: Known, design: Design, outweighed: AnyArray) -> Windows:
+    """Return where predictions change with numbers: not far beyond all that is seen.
+
+    So it is with numbers of which hidden records may outweigh all others.
+    """
+    assert known.tails is not None
+    windows, p = Windows.whole(design.width), len(known.mode)
+    rows = int(design.intercept) + np.flatnonzero(outweighed)
+    places = np.flatnonzero(design.numbers)[outweighed]
+    units = known.first[rows, 1 + places]
+    seen = _SEEN_TIMES * math.sqrt(p) * known.tails.lengths.farthest_seen
+    reach = seen / (np.linalg.norm(known.turn[rows], axis=1) * units)
+    middles = -known.first[rows, 0] / units
+    low, high = np.maximum(middles - reach, -1.0), np.minimum(middles + reach, 1.0)
+    windows.centres[places], windows.halves[places] = (low + high) / 2, (high - low) / 2
+    return windows
 
 
 def _explained(known: Known, w: FloatArray, matrix: FloatArray) -> float:

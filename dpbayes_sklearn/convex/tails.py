@@ -43,6 +43,7 @@ class Counts:
     candidates: FloatArray  # (candidates, bins).
     weights: FloatArray  # (candidates,).
     noise: FloatArray  # (bins,): standard deviation of the noise in a seen bin, 0 beyond.
+    unseen: FloatArray  # (bins,): noisy counts beyond the last seen bin.
 
     @classmethod
     def of(cls, noisy: FloatArray, sd: float) -> Counts:
@@ -64,17 +65,32 @@ class Counts:
         fit = -0.5 * np.square(away).sum(axis=1)
         prior = np.where(ratio > start, (1 - ratio) * _REBOUND, 1.0)[:, 0]
         weights = np.exp(fit - fit.max()) * prior
-        return cls(candidates, weights / weights.sum(), np.where(i <= last, sd, 0.0))
+        unseen = np.where(i > last, noisy, 0.0)
+        return cls(candidates, weights / weights.sum(), np.where(i <= last, sd, 0.0), unseen)
 
     @classmethod
     def exact(cls, counts: FloatArray) -> Counts:
         """Return counts without noise, which hides nothing."""
-        return cls(counts[None], np.ones(1), np.zeros(len(counts)))
+        nothing = np.zeros(len(counts))
+        return cls(counts[None], np.ones(1), nothing, nothing)
 
     @property
     def mean(self) -> FloatArray:
         """Expected counts."""
         return self.weights @ self.candidates
+
+    def hidden(self, size: float) -> float:
+        """Return how many records of a size have the squares of those that noise may hide.
+
+        That is one deviation of the noise, or what it shows in bins where nothing is seen.
+        """
+        squares = np.square(np.minimum(_HIGH / size, 1.0)) * (size > _LOW)
+        return float(max(self.noise.max(), (self.unseen * squares).max()))
+
+    @property
+    def farthest_seen(self) -> float:
+        """The outer end of the farthest bin in which there are records, by no chance."""
+        return float(_HIGH[np.flatnonzero(self.noise).max(initial=0)])
 
 
 def _last_seen(deviations: FloatArray) -> int:

@@ -266,6 +266,29 @@ def test_bounds_of_any_size(bounds):
         fitted(X, X[:, 0], schema, 1.0)
 
 
+@pytest.mark.parametrize("code", [False, True], ids=["none", "hidden codes"])
+def test_hidden_records_at_far_bounds(code):
+    """The noise of a count is 33: it hides 30 records that outweigh 4970, and whether they are."""
+    rng = np.random.default_rng(0)
+    X = rng.normal([40.0, 0.0], [10.0, 1.0], (5000, 2))
+    y = X @ [0.05, 0.5] + rng.normal(size=5000)
+    X[:30, 0] = np.where(code, 999, X[:30, 0])
+    schema = Schema({"age": Interval(0, 999), "z": Interval(-5, 5)}, Interval(-6, 10))
+    model = BayesianLinearRegression(1.0, schema=schema, random_state=0).fit(X, y)
+    age, z = model.coefficients()["age"], model.coefficients()["z"]
+    assert not age.identified
+    assert "declare tighter bounds): intercept, age" in model.coefficients().remark
+    assert not z.identified or z.low < 0.5 < z.high
+    assert np.std(model.posterior_.sample(rng, 200)[:, 1]) > 10
+    assert not np.isfinite(model.summary().r2)
+    far = model.predict([[999.0, 0.0], [800.0, 0.0]])
+    assert far[0] == far[1]
+    assert model.score(X, y) > -0.5
+    near = Schema({"age": Interval(0, 110), "z": Interval(-5, 5)}, Interval(-6, 10))
+    tight = BayesianLinearRegression(1.0, schema=near, random_state=0).fit(X, y)
+    assert tight.coefficients()["age"].identified
+
+
 @pytest.mark.parametrize("n", [100, 3000])
 @pytest.mark.parametrize(
     "domain", [Categories([*"ab"]), Categories([*"abcd"]), Interval(0, 1, missing="indicator")],
