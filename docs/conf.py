@@ -1,5 +1,6 @@
 """Configuration of Sphinx."""
 
+import inspect
 import re
 import sys
 from importlib.metadata import metadata
@@ -99,6 +100,15 @@ def plain_bar(inliner, match, lineno):
     return match.string[:end], [], match.string[end:], []
 
 
+def real_signature(app, what, name, obj, options, signature, return_annotation):
+    """Show the parameters of ``__init__``, not those of the ``__new__`` that hints at mistypes."""
+    if what != "class" or signature != "(*_, **params)":
+        return None
+    own = inspect.signature(obj.__init__)
+    plain = [p.replace(annotation=p.empty) for p in list(own.parameters.values())[1:]]
+    return str(own.replace(parameters=plain, return_annotation=own.empty)), return_annotation
+
+
 def without_empty_end(app, docname, source):
     """Take away the empty line that doctest needs before a closing fence."""
     source[0] = re.sub(r"\n\n(```+)$", r"\n\1", source[0], flags=re.M)
@@ -108,3 +118,4 @@ def setup(app):
     app.connect("source-read", without_empty_end)
     Inliner.dispatch["|"] = plain_bar
     app.connect("autodoc-skip-member", skip_type_alias)
+    app.connect("autodoc-process-signature", real_signature)
