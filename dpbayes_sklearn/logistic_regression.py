@@ -32,7 +32,7 @@ from dpbayes_sklearn.data.reading import classes_from_data
 from dpbayes_sklearn.data.records import Records
 from dpbayes_sklearn.logistic.blocks import Blocks, WeightCodes
 from dpbayes_sklearn.logistic.mode import n_parameters
-from dpbayes_sklearn.logistic.ordered import OrderedPosterior
+from dpbayes_sklearn.logistic.ordered import OrderedPosterior, of_sorted
 from dpbayes_sklearn.logistic.posterior import (
     LogisticPosterior,
     OddsTable,
@@ -119,7 +119,7 @@ class BayesianLogisticRegression(
     ordered : bool, default=False
         Whether the classes have an order: that in which ``classes`` or the schema declares them,
         else they are sorted. All effects are then one odds ratio of being in a higher class. With
-        two classes it changes their order only.
+        two classes it changes nothing.
     schema : Schema, optional
         Public domains by column name, instead of ``bounds``; also for text columns. Its target
         stands for ``classes``. ``Interval(missing="indicator")`` gives missing values a
@@ -150,7 +150,7 @@ class BayesianLogisticRegression(
         Of three ordered classes and more, their cut points, ``-intercept_``. The name is that of
         mord, the sign also that of the thresholds of statsmodels.
     classes_ : ndarray of shape (n_classes,)
-        Sorted, or in their declared order if they are ``ordered``.
+        Sorted, as are the columns of probabilities, whatever the order of the classes.
     posterior_ : LogisticPosterior
         What was released, the only thing derived from the data that is kept.
     guarantee_ : PrivacyGuarantee
@@ -285,7 +285,7 @@ class BayesianLogisticRegression(
     def _attach(self, public: Schema, release: Release[LogisticPosterior]) -> Self:
         """Set the fitted attributes."""
         self.schema_ = public
-        self.classes_ = public.classes.labels
+        self.classes_ = np.unique(public.classes.labels)
         self.posterior_ = release.posterior
         self.guarantee_ = release.guarantee
         self.coef_, self.intercept_ = linear_form(self._blocks(public), self.posterior_)
@@ -343,6 +343,8 @@ class BayesianLogisticRegression(
         """Return ``of`` the log odds of all rows; of a dask collection, a lazy dask array."""
         check_is_fitted(self)
         blocks = self._blocks(self.schema_)
+        if isinstance(self.posterior_, OrderedPosterior):
+            of = partial(of_sorted, of, np.argsort(self.schema_.classes.labels))
         return self._by_row(X, partial(answer_by_row, blocks, self.posterior_, of), like)
 
     def sample_targets(
@@ -373,7 +375,7 @@ class BayesianLogisticRegression(
                 found[i] = np.argmax(answers + rng.gumbel(size=answers.shape), axis=1)
             else:
                 found[i] = rng.random(len(codes)) < expit(answers)
-        return np.asarray(self.classes_[found])
+        return np.asarray(self.schema_.classes.labels[found])
 
     def _codes(self, X: Any) -> WeightCodes:
         """Return the codes of all rows of X, which are in memory."""
@@ -413,7 +415,7 @@ class BayesianLogisticRegression(
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1. Got {level!r} instead.")
         given = self.schema_, self._blocks(self.schema_), self.posterior_, level
-        labels = self.classes_.tolist()
+        labels = self.schema_.classes.labels.tolist()
         if reference is not None and reference not in labels:
             raise ValueError(f"reference must be one of the classes {labels}. Got {reference!r}.")
         if isinstance(self.posterior_, OrderedPosterior):

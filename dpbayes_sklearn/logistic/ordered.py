@@ -30,7 +30,7 @@ the release, as noise may turn neighbours around.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit, logit
 
-from dpbayes_sklearn._typing import FloatArray
+from dpbayes_sklearn._typing import AnyArray, FloatArray, IntArray
 from dpbayes_sklearn.convex.perturbed import PerturbedPlan
 from dpbayes_sklearn.logistic.blocks import Blocks
 from dpbayes_sklearn.logistic.mode import LogisticLoss, plan_mode
@@ -108,6 +108,13 @@ def even_cuts(cuts: int) -> FloatArray:
     [1.1, 0.0, -1.1]
     """
     return np.asarray(logit(np.arange(cuts, 0, -1) / (cuts + 1)))
+
+
+def of_sorted(
+    of: Callable[[FloatArray], AnyArray], places: IntArray, answers: FloatArray
+) -> AnyArray:
+    """Return ``of`` answers whose columns are those of sorted classes, as scikit-learn expects."""
+    return of(answers[:, places])
 
 
 @dataclass(frozen=True)

@@ -431,5 +431,6 @@ def _said(
         predicted = reader._predict_by_row(X) if len(y) else np.empty(0)
         return Measured(target.clip(y)[known], target.clip(predicted)[known], missing)
     proba = reader.predict_proba(X) if len(y) else np.empty((0, len(model.classes_)))
-    truth = model.schema_.classes.encode(y)
+    classes = model.schema_.classes  # columns are those of sorted classes
+    truth = np.argsort(np.argsort(classes.labels))[classes.encode(y)]
     return Labelled(truth[known], proba.argmax(axis=1)[known], proba[known], missing)

@@ -466,8 +466,8 @@ def _refuse_two_pairs(sides: Sequence[AnyArray], name: str) -> None:
 def declared_classes(classes: Any, unseen: Any = None, ordered: bool = False) -> Categories:
     """Return declared classes, as an array of the type that they were given in.
 
-    They are sorted unless they are ``ordered``. ``unseen`` is the class of records that have none
-    of them; the first by default.
+    They are sorted unless three and more are ``ordered``. ``unseen`` is the class of records that
+    have none of them; the first by default.
 
     Examples
     --------
@@ -485,7 +485,7 @@ def declared_classes(classes: Any, unseen: Any = None, ordered: bool = False) ->
         raise ValueError(
             "classes must be at least two: with one there is nothing to predict. Nothing was spent."
         )
-    return Categories(given if ordered else labels, unseen)
+    return Categories(given if ordered and labels.size > 2 else labels, unseen)
 
 
 @dataclass(frozen=True)

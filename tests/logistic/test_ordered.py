@@ -12,6 +12,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import kstest
+from sklearn.metrics import log_loss
 
 from benchmarks.audit.tools.ratios import halved
 from benchmarks.audit.tools.steps import OrderedMode, weighed_records
@@ -21,6 +22,7 @@ from dpbayes_sklearn.data.records import LocalRecords, Table
 from dpbayes_sklearn.logistic.blocks import Blocks, even_nodes
 from dpbayes_sklearn.logistic.ordered import OrderedLoss, even_cuts, plan_ordered, with_cuts
 from dpbayes_sklearn.logistic.record_sums import LabelledRecords
+from dpbayes_sklearn.metrics import private_score
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.planning import expected_error, recommend
 from dpbayes_sklearn.privacy.budget import RECORD
@@ -201,15 +203,21 @@ def test_it_predicts_what_it_was_fitted_to(unit):
     model = BayesianLogisticRegression(3.0, privacy_unit=unit, random_state=0, **given)
     exact = BayesianLogisticRegression(math.inf, **given).fit(X, y)
     model.fit(X, y, groups)
-    assert [*model.classes_] == [*LABELS]
+    assert [*model.classes_] == sorted(LABELS)
     assert model.score(X, y) > exact.score(X, y) - 0.02
     p = model.predict_proba(X)
     assert np.allclose(p.sum(axis=1), 1)
-    assert (model.predict(X) == LABELS[p.argmax(axis=1)]).all()
+    assert (model.predict(X) == model.classes_[p.argmax(axis=1)]).all()
     assert np.allclose(np.log(p), model.predict_log_proba(X))
     assert model.decision_function(X).shape == (6000, 3)
     assert np.array_equal(from_json(model.to_json()).predict_proba(X), p)
+    assert log_loss(y, p) < 1  # scikit-learn takes columns for those of sorted labels
+    truth = model.classes_.searchsorted(y)
+    brier = np.square(p - np.eye(3)[truth]).sum(axis=1).mean()
+    told = private_score(model, X, y, epsilon=1e4, scoring="brier_score", random_state=0)
+    assert told.scores["brier_score"].value == pytest.approx(brier, abs=0.01)
     assert model.coef_.shape == (1, 4)
+    p = p[:, model.classes_.searchsorted(LABELS)]
     z = X[:, 0].astype(float) * model.coef_[0, 0]
     z += model.coef_[0, 1:][np.array([*map("xyz".index, X[:, 1])])]
     assert np.allclose(p[:, 0], expit(model.theta_[0] - z), atol=1e-3)
@@ -217,6 +225,7 @@ def test_it_predicts_what_it_was_fitted_to(unit):
     rows = {row.name: row.estimate for row in model.coefficients().rows}
     assert {*rows} == {"above no", "above some", "a", "b=y", "b=z"}
     q = model.predict_proba(np.array([[0.0, "x"], [1.0, "y"]], object))
+    q = q[:, model.classes_.searchsorted(LABELS)]
     assert np.log(1 / q[0, 0] - 1) == pytest.approx(rows["above no"], abs=1e-3)
     assert -np.log(1 / q[1, 2] - 1) == pytest.approx(
         rows["above some"] + rows["a"] + rows["b=y"], abs=1e-3
@@ -258,7 +267,7 @@ def test_cuts_that_noise_turned_around_are_sorted():
 
 def test_two_ordered_classes_are_those_of_the_plain_model():
     X, y = table(2000)
-    given = {"bounds": (-3, 3), "classes": [0, 1], "intervals": True, "random_state": 0}
+    given = {"bounds": (-3, 3), "classes": [1, 0], "intervals": True, "random_state": 0}
     plain, ordered = (
         BayesianLogisticRegression(ordered=ordered, **given).fit(X[:, :1], y == "no")
         for ordered in (False, True)
