@@ -206,11 +206,15 @@ def posterior_of(known: Known, prior: GaussianPrior) -> GaussianPosterior:
         few = constant + np.flatnonzero(weight > OUTWEIGHED)
         open_ = _FLAT * known.target.deviation * known.first[few if len(few) else slice(None)]
         slopes = replace(slopes, privacy=slopes.privacy + open_.T @ open_, explained=None)
+    most = _most(known)
+    if seen > most:
+        slopes = replace(slopes, explained=None)
     declared = prior.precision * back[1:].T @ back[1:]
     way, covariance = _shrunk(equation, known, declared, beyond.variance, prior.design)
     residual = prior.noise_variance
     if residual is None:
-        residual = seen * known.target.deviation**2
+        # noise that is taken for far scores makes it up to 4000 times as large (`income`)
+        residual = min(seen, most) * known.target.deviation**2
     return GaussianPosterior(
         back @ (known.mode + way) + level,
         back @ covariance @ back.T,
@@ -289,6 +293,12 @@ def _windows(known: Known, design: Design, outweighed: AnyArray) -> Windows:
     return windows
 
 
+def _most(known: Known) -> float:
+    """Return the largest variance that the target may have, in squares of its deviation."""
+    assert known.tails is not None
+    return _MOST_EXPLAINED + _UNSEEN * known.tails.sd / known.n * known.target.farthest**2
+
+
 def _explained(known: Known, w: FloatArray, matrix: FloatArray) -> float:
     """Return the variance of the fitted values, in deviations of the target."""
     mean = matrix @ np.linalg.solve(known.turn, np.eye(len(w))[0])
@@ -336,7 +346,7 @@ def _shrunk(
         weighted, precision = equation.weighted(way, np.outer(way, way), prior)
         after = np.linalg.solve(precision, weighted.T @ equation.right - centre)
         way = np.asarray((way + after) / 2)
-    most = _MOST_EXPLAINED + _UNSEEN * known.tails.sd / n * known.target.farthest**2
+    most = _most(known)
     while design.intercept and _explained(known, mode + way, equation.matrix) > most:
         way = vectors @ ((vectors.T @ (mode + way)) / (1 + np.maximum(values, 0.0) / n)) - mode
     return way, np.asarray(np.linalg.inv(precision))
