@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from checker.laws import delta_of_zcdp
 from dpbayes_sklearn.noise import Noise
 from dpbayes_sklearn.noise.gradient import (
     BlockShape,
@@ -67,6 +68,14 @@ def test_several_records_cost_twice_the_delta_of_zcdp():
         for power in (1.0, 5.0, 20.0):
             bound = 2 * math.exp(power * (power + 1) * ratio**2 / 2)
             assert np.exp(power * loss).mean() <= bound
+
+
+@pytest.mark.parametrize("epsilon", [ONE / 4, ONE, ONE * 8])
+def test_the_delta_of_several_records_is_used_up_and_no_more(epsilon):
+    """Twice the delta of zCDP, by the second checker's own conversion."""
+    ratio = largest_ratio(epsilon, MILLIONTH, PERSON.n_changed)
+    spent = 2 * delta_of_zcdp(Fraction(ratio) ** 2 / 2, epsilon)
+    assert 0.98 * MILLIONTH < spent <= MILLIONTH
 
 
 @pytest.mark.parametrize("unit", [RECORD, PERSON, PrivacyUnit("record", neighbours="add_remove")])

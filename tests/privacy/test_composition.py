@@ -20,6 +20,7 @@ from dpbayes_sklearn.privacy.budget import round_up
 from dpbayes_sklearn.privacy.composition import (
     Spend,
     best_order,
+    in_parallel,
     renyi_epsilon,
     zcdp_epsilon,
     zcdp_rho,
@@ -389,3 +390,12 @@ class TestWithThePackage:
         exact = total.get_epsilon_for_delta(1e-6)
         assert 0.99 * exact <= accountant.total().epsilon < 1.3 * exact
         assert accountant.total(method="pld").epsilon >= 0.99 * exact
+
+
+@pytest.mark.parametrize("turned", [1, -1])
+def test_branches_cost_as_much_as_the_largest_in_any_order(turned):
+    rhos = [Spend.of(rho=r) for r in (0.01, 0.03, 0.02)][::turned]
+    assert in_parallel(rhos) == [Spend.of(rho=0.03)]
+    costs = [Spend.of(1), Spend.of(2, 1e-7), Spend.of(1, 1e-6)][::turned]
+    assert in_parallel(costs) == [Spend.of(2, 1e-6)]
+    assert in_parallel([*rhos, *costs]) == [Spend.of(rho=0.03), Spend.of(2, 1e-6)]
