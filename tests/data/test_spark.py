@@ -50,6 +50,7 @@ from dpbayes_sklearn.preprocessing import PrivateMinMaxScaler
 
 pyspark = pytest.importorskip("pyspark", reason="make test-spark installs pyspark")
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
     pytest.mark.filterwarnings("ignore"),  # of pyspark, about the versions of others
 ]
