@@ -27,6 +27,7 @@ SOURCES = sorted(
     f
     for room in ("dpbayes_sklearn", "benchmarks", "tests", "examples", "docs")
     for f in (ROOT / room).rglob("*.py")
+    if not {"auto_examples", "generated"} & {*f.parts}  # which a build of the pages has made
 )
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/[!_]*/**/*.md"), *ROOT.glob("docs/*.md")])
 FOLDERS = (ROOT, PACKAGE, ROOT / "tests", ROOT / "docs", ROOT / "benchmarks", ROOT / "docs/theory")

@@ -49,7 +49,6 @@ REAL_ARITHMETIC = (
 _MODE_SHARE = Fraction(1, 2)  # The centre of the draws is found with this part of what is left.
 _FLOAT_SPARE = 1 - 2.0**-30  # This factor covers the rounding of floats.
 _MOST_EVIDENCE = 10**13  # From this n times epsilon on floats cannot hold the density.
-_MOST_RECORDS = 2**32  # Products of so many records fit 64 bits.
 _TARGET_REACH = 2.5  # A target that is drawn without a mode is cut at so many deviations.
 _SHARPEST = 1e9  # Exponent of a likelihood at most: less error than data ever have.
 
@@ -77,8 +76,6 @@ class DrawsPlan(ModePlan):
                 f"epsilon={float(budget.epsilon):g} is too large for draws of coefficients from "
                 f"{facts.n} records; use float('inf') for exact Bayes without privacy."
             )
-        if facts.n > _MOST_RECORDS:
-            raise ValueError(f"More than {_MOST_RECORDS} records are not supported for draws.")
         plan = cls(
             cost=budget, mechanism=mechanism, conditions=(REAL_ARITHMETIC,), prior=prior,
             facts=facts, n_draws=n_draws, sharp=sharp,

@@ -209,7 +209,7 @@ class HuberLoss:
     def products(self) -> FloatArray:
         """Return the sum of vv', exactly."""
         ask = partial(_products, rows=self.rows, model=self.records.structure)
-        return np.asarray(self.records.total(ask) * self.rows.unit**2)
+        return np.asarray(self.records.total(ask) * self.rows.unit**2, np.float64)
 
     def count_residuals(self, w: FloatArray, edges: FloatArray) -> IntArray:
         """Count positive residuals by size, and negative ones."""
@@ -269,9 +269,9 @@ def _sum(shard: Shard, rows: Rows, w: FloatArray, model: Model, limit: float) ->
     return total
 
 
-def _products(shard: Shard, rows: Rows, model: Model) -> IntArray:
+def _products(shard: Shard, rows: Rows, model: Model) -> AnyArray:
     total: Any = 0
     for v, _, _ in rows.chunks(shard, *model):
         upper = dsyrk(1.0, v.T, trans=1)
         total = total + (np.triu(upper) + np.triu(upper, 1).T).astype(np.int64)
-    return np.asarray(total)
+    return np.asarray(total).astype(object)  # weights may lead beyond 64 bits

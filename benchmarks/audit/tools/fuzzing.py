@@ -63,7 +63,7 @@ def every_case(n: int = 40, epsilon: float = 1.0, seed: int = 0) -> Iterator[Exa
     """Yield every estimator with every mechanism and way of inference.
 
     >>> len([*every_case()])
-    88
+    89
     """
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 3, (n, 3)), rng.integers(0, 2, n)

@@ -71,7 +71,7 @@ def test_nothing_but_the_release_tells_neighbours_apart(
 
 def test_the_pairs_are_of_all_kinds() -> None:
     names = {type(s.estimator).__name__ for s in SUBJECTS}
-    assert len(names) == 15
+    assert len(names) == 17
     numbers = next(s for s in SUBJECTS if "naive" in s.name.lower() and "record" in s.name)
     chance, kinds = np.random.default_rng(0), set()
     for _ in range(200):
