@@ -23,7 +23,7 @@ from dpbayes_sklearn.convex.coefficients import (
     coefficient_table,
     joint_covariance,
 )
-from dpbayes_sklearn.convex.coordinates import n_coordinates
+from dpbayes_sklearn.convex.coordinates import first_map, n_coordinates
 from dpbayes_sklearn.convex.design import Design, Scale, Windows
 from dpbayes_sklearn.convex.moments import MOST_COORDINATES, MomentsPlan
 from dpbayes_sklearn.convex.posterior import GaussianPosterior
@@ -188,13 +188,22 @@ class PrivateMoments(TableEstimator[Design, LinearRecords, Moments]):
     def _restore(self, **released: Any) -> Self:
         public, posterior, guarantee = released.values()
         design = self._prior(public)
-        p = n_coordinates(design)
-        if posterior.first.shape != (p, design.width + 1) or posterior.pairs.shape[0] != (
-            p * (p + 1) // 2
-        ):
+        usual = first_map(design, np.zeros(0), np.ones(0))
+        first, p = posterior.first, len(usual)
+        fits = first.shape == usual.shape and len(posterior.pairs) == p * (p + 1) // 2
+        if not fits or ((first != 0) != (usual != 0))[:, 1:].any() or (first[0] != usual[0]).any():
             raise ValueError("the moments are not those of these columns")
         self.n_features_in_ = len(public)
-        return self._attach(public, Release(posterior, guarantee))
+        self._attach(public, Release(posterior, guarantee))
+        single = [j for j in range(len(public)) if len(self._coordinates([j])) == 1]
+        try:
+            self.correlations()
+            for j in single:
+                if not design.domains[j].marks_missing:
+                    self.regress(j)
+        except (ArithmeticError, np.linalg.LinAlgError):
+            raise ValueError("no regression can be computed from the moments") from None
+        return self
 
     def regress(
         self, target: int | str, on: Sequence[int | str] | None = None, level: float = 0.95

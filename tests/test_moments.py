@@ -157,11 +157,27 @@ def test_json_and_pickle_keep_everything(private):
     for copy in (from_json(private.to_json()), pickle.loads(pickle.dumps(private))):
         assert repr(copy.regress("pay")) == repr(private.regress("pay"))
         assert repr(copy.correlations()) == repr(private.correlations())
+
+
+@pytest.mark.parametrize(
+    ("field", "change", "message"),
+    [
+        ("turn", lambda a: 0 * a, "no release turns to"),
+        ("turn", lambda a: 1e4 * a, "no release turns to"),
+        ("products", lambda a: np.triu(a), "not symmetric"),
+        ("products", lambda a: a + 1e59 * np.diag(np.arange(len(a)) == 1), "no regression can be"),
+        ("pairs", lambda a: 1e61 * a, "too large"),
+        ("far", lambda a: -a, "negative weight"),
+        ("first", lambda a: a + 1, "not those of these columns"),
+        ("first", lambda a: 1e-300 * a, "not those of these columns"),
+    ],
+)
+def test_forged_moments_are_refused_when_they_are_read(private, field, change, message):
     wrong = json.loads(private.to_json())
-    wrong["fitted"]["posterior_"]["turn"]["data"] = [0.0] * len(
-        wrong["fitted"]["posterior_"]["turn"]["data"]
-    )
-    with pytest.raises(ValueError, match="do not fit"):
+    array = wrong["fitted"]["posterior_"][field]
+    given = np.reshape(array["data"], array["shape"])
+    array["data"] = change(given).ravel().tolist()
+    with pytest.raises(ValueError, match=message):
         from_json(json.dumps(wrong))
 
 

@@ -63,7 +63,8 @@ _SHARES = Shares(*map(Fraction, ("0.07", "0.08", "0.12", "0.16", "0.57")))
 MOST_COORDINATES = 20
 """More coordinates are refused: the noise of pairs grows with the cube of their number."""
 _USUAL_LENGTH = 2.0  # Squared lengths usually exceed p by so many deviations of a normal law.
-_LEAST_SHAPE = 1e-6  # Least eigenvalue of the shape: columns that are a sum of others.
+LEAST_TURN = 1e-3
+"""Least eigenvalue of the turn, and of its inverse: columns may be a sum of others."""
 _PAIR_NOISE = 0.3  # Pairs reach as far as their noise is below this part of even residuals.
 _MISPLACED, _HIDDEN = 0.5, 1.3
 """What a limit takes may be misplaced by the first part of it, and noise of the lengths may hide so
@@ -176,7 +177,7 @@ class MomentsPlan(SumsPlan[Moments]):
         unit = self.usual**2 * self.p / self.n
         least = unit * self._deviation(1) * math.sqrt(self.p)
         values, vectors = np.linalg.eigh(symmetric(noisy[0] * (unit / STEPS**2)))
-        values = np.clip(values, max(least, _LEAST_SHAPE), 1 / _LEAST_SHAPE)
+        values = np.clip(values, max(least, LEAST_TURN**2), LEAST_TURN**-2)
         return replace(known, turn=(vectors / np.sqrt(values)) @ vectors.T)
 
     # Lengths

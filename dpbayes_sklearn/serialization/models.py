@@ -13,6 +13,7 @@ from dpbayes_sklearn import noise
 from dpbayes_sklearn.categories.life_tables import LifeTables
 from dpbayes_sklearn.categories.posterior import Beta, Dirichlet, NoisyDirichlet
 from dpbayes_sklearn.convex.design import Windows
+from dpbayes_sklearn.convex.moments import LEAST_TURN
 from dpbayes_sklearn.convex.posterior import CoefficientDraws, GaussianPosterior
 from dpbayes_sklearn.convex.regressions import Moments
 from dpbayes_sklearn.convex.slopes import Slopes
@@ -352,12 +353,24 @@ def _wrong_moments(moments: Moments) -> str | None:
     squares = moments.turn, moments.products, moments.far, moments.pairs
     fits = [each.shape for each in squares] == [(p, p)] * 3 + [(size, size)]
     whole = fits and moments.first.ndim == 2 and len(moments.first) == p and p > 0
-    if not whole or np.linalg.matrix_rank(moments.turn) != p:
+    if not whole:
         return "has moments that do not fit their coordinates"
+    if max(np.abs(each).max() for each in (*squares, moments.first)) > _LARGEST_MOMENT:
+        return "has moments that are too large"
+    if not all(np.allclose(each, each.T, rtol=1e-9, atol=1e-9) for each in squares):
+        return "has moments that are not symmetric"
+    turned, far = np.linalg.eigvalsh(moments.turn), np.linalg.eigvalsh(moments.far)
+    if min(turned[0], 1 / turned[-1]) < 0.99 * LEAST_TURN:
+        return "has coordinates that no release turns to"
+    if far[0] < -1e-9 * max(far[-1], 1.0):
+        return "has far records of negative weight"
     return None
 
 
-_MOMENTS_NUMBERS = dict.fromkeys(("variance", "pair_variance", "lost_sd", "lost_pairs"), real(0.0))
+_LARGEST_MOMENT = 1e60  # Products of what is larger exceed floats.
+_MOMENTS_NUMBERS = dict.fromkeys(
+    ("variance", "pair_variance", "lost_sd", "lost_pairs"), real(0.0, _LARGEST_MOMENT)
+)
 MOMENTS_MODEL: dict[str, Codec[Any]] = {
     "schema_": SCHEMA,
     "posterior_": _of_fields(Moments, _wrong_moments, **_MOMENTS_NUMBERS),
