@@ -50,7 +50,7 @@ from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyUnit
 from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.schema.declared import NOT_PRIVATE, Outside
-from dpbayes_sklearn.schema.domains import Domain
+from dpbayes_sklearn.schema.domains import Categories, Domain
 from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
 
 _LEAST_ROOM = 2**16  # This many bytes are reserved for any model.
@@ -226,22 +226,39 @@ def check(options: Namespace) -> None:
     file, schema = _opened(options)
     domains: dict[str, Any] = {**schema.columns, options.target: schema.target}
     found, n, other = dict.fromkeys(domains, Outside(0, 0)), 0, 0
+    near = dict.fromkeys(domains, 0)
     for name in domains:
         place_of(name, file.names)
     for batch in file.batches(file.names):
         for name, domain in domains.items():
             cells = read_cells(batch[name], domain, file.form, odd=...)
             found[name] = found[name].plus(Outside.of(domain, cells))
+            near[name] += _spelled_otherwise(batch[name], domain)
         lines = [*zip(*batch.values(), strict=True)]
         n, other = n + len(lines), other + sum(any(map(_is_replaced, line)) for line in lines)
     print(NOT_PRIVATE)
     for name, domain in domains.items():
         print(found[name].line("target" if name == options.target else name, domain, n))
+        if near[name]:
+            print(f"  listed with other case or spaces: {near[name]}. List these spellings, too.")
+        dates = domain.is_numeric and domain.dates
+        if dates and found[name].outside == n - found[name].missing > 0:
+            print("  None is such a date: --date-format may be another, such as %d/%m/%Y.")
     if isinstance(file, CsvFile) and other:
         print(
             f"{other} of {n} lines are not {file.form.called}: --encoding may be another, such as "
             "latin-1."
         )
+
+
+def _spelled_otherwise(cells: Iterable[Any], domain: Domain) -> int:
+    """Count the texts that are no category only by their case or by spaces around them."""
+    if not isinstance(domain, Categories):
+        return 0
+    known = {value for value in domain.values if isinstance(value, str)}
+    folded = {value.strip().casefold() for value in known}
+    texts = (cell for cell in cells if isinstance(cell, str) and cell not in known)
+    return sum(text.strip().casefold() in folded for text in texts)
 
 
 def _is_replaced(cell: Any) -> bool:

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import mean_absolute_error
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
 from dpbayes_sklearn import (
@@ -23,6 +24,7 @@ from dpbayes_sklearn import (
     Schema,
     from_json,
 )
+from dpbayes_sklearn.metrics import private_cross_validate, private_score
 from tests.contracts import EstimatorContract
 
 RNG = np.random.default_rng(0)
@@ -126,6 +128,23 @@ def test_predictions_are_means_of_clipped_counts() -> None:
     parts = fitted.contributions(FRAME[:50])
     assert np.allclose(np.exp(parts.total), predicted[:50])
     assert fitted.effect("age").low.shape == fitted.effect("age").value.shape
+
+
+@pytest.mark.filterwarnings("ignore::dpbayes_sklearn.PrivacyLeakWarning")
+def test_private_scores_are_of_clipped_counts() -> None:
+    ledger = BudgetAccountant(epsilon=10)
+    fitted = model().fit(FRAME, VISITS)
+    error = mean_absolute_error(VISITS.clip(max=8), fitted.predict(FRAME))
+    found = private_score(fitted, FRAME, VISITS, scoring=["mae", "r2"], epsilon=math.inf)
+    assert found["mae"].value == pytest.approx(error)
+    assert found.cut is None
+    asked = {"scoring": "mae", "epsilon": 3.0, "random_state": 0, "accountant": ledger}
+    found = private_score(fitted, FRAME, VISITS, **asked)
+    assert found["mae"].low < error < found["mae"].high
+    assert found["mae"].noise_std < 0.1
+    folds = private_cross_validate(model(random_state=None), FRAME, VISITS, cv=2, **asked)
+    assert folds["mae"].value == pytest.approx(error, abs=0.3)
+    assert ledger.total().epsilon == 9.0
 
 
 @pytest.mark.filterwarnings("ignore::dpbayes_sklearn.PrivacyLeakWarning")

@@ -456,11 +456,15 @@ def plan(
             "categories, or use BayesianNaiveBayes."
         )
     n_draws = mechanism.n_samples if isinstance(mechanism, Sampler) else 0
-    if prior.n_classes > 2 and (n_draws or prior.intervals):
-        option = "mechanism='sampler'" if n_draws else "intervals=True"
+    if prior.n_classes > 2 and n_draws:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass. "
-            f"{option} needs two classes. Got {prior.n_classes} instead."
+            f"mechanism='sampler' needs two classes. Got {prior.n_classes} instead."
+        )
+    if prior.n_classes > 2 and prior.intervals:
+        raise ValueError(
+            f"intervals=True needs two classes. Got {prior.n_classes} instead: without it, "
+            "coefficients() has estimates of all classes."
         )
     if n_draws and prior.intervals:
         raise ValueError("intervals=True needs mechanism='map': draws tell no curvature.")

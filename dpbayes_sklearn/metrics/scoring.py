@@ -100,9 +100,10 @@ def private_score(
         Smaller predicted probabilities of the true class count as this much in "log_loss".
     largest_error : float, optional
         Larger errors of a regression count as this much; by default four standard deviations of
-        the residuals, which the model has released, and at most the range of the target. For "r2"
-        the variance of the target is that of targets whose errors are cut as well. What share of
-        the records that concerns is released with the metrics, as ``cut`` of the result.
+        the residuals, which the model has released, and at most the range of the target; for
+        counts the cap. For "r2" the variance of the target is that of targets whose errors are cut
+        as well. What share of the records that concerns is released with the metrics, as ``cut`` of
+        the result.
     accountant : BudgetAccountant, optional
         Charged once, before noise is drawn; by default the model's, or that of an open ``with``
         block.
@@ -385,6 +386,8 @@ def _task(target: Domain, least_probability: Any, largest_error: Any, model: Any
     least = _LEAST_ERROR * span
     if largest_error is not None:
         largest = checked("largest_error", largest_error, least, math.inf)
+    elif model is not None and not hasattr(model.posterior_, "noise_variance"):
+        largest = span  # of counts: no residual variance is released, and the cap bounds them
     elif model is not None:
         residual_std = math.sqrt(model.posterior_.noise_variance) * float(model._scale.half)
         largest = max(_UNCLIPPED_SDS * residual_std, least)

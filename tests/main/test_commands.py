@@ -173,6 +173,24 @@ def test_check_tells_missing_cells_from_others_and_a_foreign_encoding(
     assert "lines are not" not in run(capsys, "fit", *check[1:], "--epsilon", "1")[1]
 
 
+def test_check_says_what_another_spelling_or_date_format_would_mend(
+    files: Path, capsys: Any
+) -> None:
+    rows = ["since,job", "31/12/2020,clerk", "01/02/2021,Nurse ", ",nurse", "05/06/2021,pilot"]
+    (files / "odd.csv").write_text("\n".join(rows))
+    columns = {"since": {"low": "2020-01-01", "high": "2021-12-31"}}
+    schema = {"columns": columns, "target": {"values": ["clerk", "nurse"]}}
+    (files / "s.json").write_text(json.dumps(schema))
+    check = ("check", "odd.csv", "--target", "job", "--schema", "s.json")
+    out = run(capsys, *check)[1]
+    assert "since: 3 of 4 values outside" in out
+    assert "  None is such a date: --date-format" in out
+    assert "outside 2 categories\n  listed with other case or spaces: 1." in out
+    assert "None is such" not in run(capsys, *check, "--date-format", "%d/%m/%Y")[1]
+    (files / "s.json").write_text(json.dumps({**schema, "target": {"values": ["pilot", "x"]}}))
+    assert "other case" not in run(capsys, *check)[1]
+
+
 def test_the_ledger_must_exist_and_is_charged_once(files: Path, capsys: Any) -> None:
     fit = ("fit", "data.csv", "--target", "wage", "--schema", "regression.json", "--epsilon", "1")
     ledger = ("--ledger", "ledger.sqlite")
