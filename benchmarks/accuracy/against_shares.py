@@ -28,11 +28,17 @@ SIMULATED = {
     **{f"independent, d = {d}": ("independent", d) for d in (10, 40)},
 }
 """Boolean columns whose dependence given the class differs."""
+REPEATED = {"60 copies of one cause, 4 % in a class": ("rare copies", 60)}
+"""Of these all records are used: what is clipped when a temperature is chosen matters here."""
 
 
 def simulated(kind: str, d: int, seed: int, n: int = 8000) -> TrainTestSplit:
     """Return records of two classes with d Boolean columns."""
     rng = np.random.default_rng(seed)
+    if kind == "rare copies":
+        y = rng.random(n) < 0.04
+        cause = np.where(rng.random(n) < 0.8, y, rng.random(n) < 0.1)
+        return _split(cause[:, None] ^ (rng.random((n, d)) < 0.05), y)
     y = rng.random(n) < 0.5
     right = {"copies": 1, "blocks": d // 4, "chain": 1, "independent": d}[kind]
     causes = y[:, None] ^ (rng.random((n, right)) < (0.25 if right == 1 else 0.4))
@@ -41,28 +47,34 @@ def simulated(kind: str, d: int, seed: int, n: int = 8000) -> TrainTestSplit:
         X = np.logical_xor.accumulate(np.hstack([X[:, :1], rng.random((n, d - 1)) < 0.05]), axis=1)
     elif kind != "independent":
         X = X ^ (rng.random(X.shape) < 0.1)
-    cut, classes = n * 7 // 10, y.astype(int).astype(str)
+    return _split(X, y)
+
+
+def _split(X: np.ndarray, y: np.ndarray) -> TrainTestSplit:
+    cut, classes = len(y) * 7 // 10, y.astype(int).astype(str)
     declared = {"bounds": (0, 1), "n_bins": 2, "classes": ["0", "1"]}
     values = X.astype(int)
     return TrainTestSplit(values[:cut], classes[:cut], values[cut:], classes[cut:], declared)
 
 
 MOST = 2500  # Records that predictions are tested with.
-GROUPS = ("rare", "small", "simulated")
+GROUPS = ("rare", "small", "simulated", "repeated")
 
 
 def cases(group: str) -> Iterator[tuple[str, float, float]]:
     """Yield the title of a table, epsilon, and the largest number of records times epsilon."""
     if group == "rare":
         yield from ((name, epsilon, np.inf) for name in RARE for epsilon in (0.1, 0.3, 1.0, 3.0))
+    if group == "repeated":
+        yield from ((name, epsilon, np.inf) for name in REPEATED for epsilon in (1.0, 3.0, 10.0))
     names = {"small": SMALL, "simulated": tuple(SIMULATED)}.get(group, ())
     yield from ((name, epsilon, 490.0) for name in names for epsilon in (0.3, 1.0, 3.0))
 
 
 def split_of(name: str, seed: int) -> TrainTestSplit:
     """Return a random split, seven tenths for training."""
-    if name in SIMULATED:
-        return simulated(*SIMULATED[name], seed)
+    if name in SIMULATED | REPEATED:
+        return simulated(*(SIMULATED | REPEATED)[name], seed)
     X, y, schema = keel(name)
     order = np.random.default_rng(seed).permutation(len(y))
     train, test = np.split(order, [len(y) * 7 // 10])
@@ -101,7 +113,8 @@ def main() -> None:
         for name, epsilon, most in cases(group):
             found = np.array([losses(name, epsilon, most, s) for s in range(options.repeats)])
             worst, mean = (found[:, 0] - found[:, 2]).max(), found.mean(axis=0)
-            title = f"{name} (chosen on)" if chosen_on(name, names) else name
+            chosen = group != "repeated" and chosen_on(name, names)
+            title = f"{name} (chosen on)" if chosen else name
             cells = f"{mean[0]:.3f} ({worst:+.3f}) | {mean[1]:.3f} | {mean[2]:.3f}"
             print(f"| {title} | {epsilon:g} | {cells} |", flush=True)
 
