@@ -316,6 +316,7 @@ def _predictions(model: Any, file: DataFile, ids: Sequence[str]) -> Iterator[Ite
 def coefficients(options: Namespace) -> None:
     """Print the coefficients of a regression with their intervals; of classes, odds ratios."""
     model = _model(options.model)
+    model = getattr(model, "chosen_", model)
     if not hasattr(model, "coefficients"):
         raise FileError(
             f"{options.model.name} has no coefficients: fit a regression, as with --model logistic."

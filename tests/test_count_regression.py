@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.metrics import mean_absolute_error
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
@@ -18,6 +19,7 @@ from dpbayes_sklearn import (
     BayesianCountRegression,
     BudgetAccountant,
     Categories,
+    ForestDisplay,
     Interval,
     PrivacyLeakWarning,
     PrivacyUnit,
@@ -128,6 +130,13 @@ def test_predictions_are_means_of_clipped_counts() -> None:
     parts = fitted.contributions(FRAME[:50])
     assert np.allclose(np.exp(parts.total), predicted[:50])
     assert fitted.effect("age").low.shape == fitted.effect("age").value.shape
+
+
+def test_a_forest_of_rate_ratios() -> None:
+    display = ForestDisplay.from_estimator(model().fit(FRAME, VISITS), ax=Figure().subplots())
+    assert display.ax_.get_xscale() == "log"
+    assert display.ax_.get_xlabel() == "rate ratio"
+    assert [t.get_text() for t in display.ax_.get_yticklabels()] == ["age", "area=land"]
 
 
 @pytest.mark.filterwarnings("ignore::dpbayes_sklearn.PrivacyLeakWarning")

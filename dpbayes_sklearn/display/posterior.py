@@ -21,6 +21,7 @@ from dpbayes_sklearn.convex.coefficients import CoefficientTable, coefficient_ta
 from dpbayes_sklearn.convex.design import Windows
 from dpbayes_sklearn.convex.posterior import GaussianPosterior
 from dpbayes_sklearn.convex.slopes import Slopes
+from dpbayes_sklearn.count_regression import BayesianCountRegression
 from dpbayes_sklearn.counts.adaptive_cells import mutual_information
 from dpbayes_sklearn.linear_model import BayesianLinearRegression, BayesianLogisticRegression
 from dpbayes_sklearn.logistic.posterior import OddsTable
@@ -398,12 +399,12 @@ def _ends(law: MarginalLaw, level: float) -> tuple[float, float]:
 class ForestDisplay(Drawn):
     """Coefficients with intervals; a band shows which part of an interval privacy adds.
 
-    Odds ratios have a logarithmic axis. What is not identified has a name and nothing else.
+    Odds and rate ratios have a logarithmic axis. What is not identified has a name alone.
 
     Parameters
     ----------
     table : CoefficientTable or OddsTable
-        From ``coefficients()`` of a linear or a logistic regression.
+        From ``coefficients()`` of a linear or logistic regression, or of one of counts.
 
     Attributes
     ----------
@@ -431,7 +432,7 @@ class ForestDisplay(Drawn):
     @classmethod
     def from_estimator(
         cls,
-        estimator: BayesianLinearRegression | BayesianLogisticRegression,
+        estimator: BayesianLinearRegression | BayesianLogisticRegression | BayesianCountRegression,
         ax: Axes | None = None,
         *,
         level: float = 0.95,
@@ -442,10 +443,12 @@ class ForestDisplay(Drawn):
         ``level`` is the nominal coverage of the intervals; other options are of :meth:`plot`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        if not isinstance(estimator, BayesianLinearRegression | BayesianLogisticRegression):
+        drawn = BayesianLinearRegression, BayesianLogisticRegression, BayesianCountRegression
+        if not isinstance(estimator, drawn):
             raise TypeError(
-                f"{cls.__name__} draws coefficients: estimator must be a BayesianLinearRegression "
-                f"or a BayesianLogisticRegression. Got {type(estimator).__name__} instead."
+                f"{cls.__name__} draws coefficients: estimator must be a BayesianLinearRegression, "
+                "a BayesianLogisticRegression or a BayesianCountRegression. "
+                f"Got {type(estimator).__name__} instead."
             )
         check_is_fitted(estimator)
         table = estimator.coefficients(level)
@@ -476,7 +479,8 @@ class ForestDisplay(Drawn):
             ax.xaxis.set_major_formatter("{x:g}")
         ax.set_yticks(y, [row.name for row in rows])
         ax.set_ylim(len(rows) - 0.4, -0.6)
-        ax.set_xlabel("odds ratio" if odds else "coefficient")
+        ratio = "rate ratio" if "rate ratio" in self.table.heads else "odds ratio"
+        ax.set_xlabel(ratio if odds else "coefficient")
         ax.grid(axis="x", alpha=0.35, lw=0.7)
         ax.set_axisbelow(True)
         if not self.table.no_intervals:

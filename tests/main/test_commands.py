@@ -384,6 +384,8 @@ def test_a_logistic_regression_has_odds_ratios_and_a_plan(files: Path, capsys: A
     assert status == 0
     assert "odds ratio  90 % from" in table
     assert "\nage " in table
+    run(capsys, "fit", *end)  # chooses logistic regression
+    assert "odds ratio" in run(capsys, "coefficients", "model.json")[1]
     run(capsys, "fit", *end, "--model", "counts")
     assert "has no coefficients: fit a regression" in run(capsys, "odds", "model.json")[2]
     auto = ("--model", "auto", "--delta", "1e-6")
