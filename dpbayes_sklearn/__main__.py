@@ -50,7 +50,7 @@ from dpbayes_sklearn.naive_bayes import BayesianNaiveBayes
 from dpbayes_sklearn.privacy import BudgetAccountant, PrivacyUnit
 from dpbayes_sklearn.schema import Schema
 from dpbayes_sklearn.schema.declared import NOT_PRIVATE, Outside
-from dpbayes_sklearn.schema.domains import Categories, Domain
+from dpbayes_sklearn.schema.domains import Domain
 from dpbayes_sklearn.serialization.document import MOST_CHARACTERS
 
 _LEAST_ROOM = 2**16  # This many bytes are reserved for any model.
@@ -253,9 +253,7 @@ def check(options: Namespace) -> None:
 
 def _spelled_otherwise(cells: Iterable[Any], domain: Domain) -> int:
     """Count the texts that are no category only by their case or by spaces around them."""
-    if not isinstance(domain, Categories):
-        return 0
-    known = {value for value in domain.values if isinstance(value, str)}
+    known = {value for value in getattr(domain, "values", ()) if isinstance(value, str)}
     folded = {value.strip().casefold() for value in known}
     texts = (cell for cell in cells if isinstance(cell, str) and cell not in known)
     return sum(text.strip().casefold() in folded for text in texts)
